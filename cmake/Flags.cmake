@@ -1,0 +1,39 @@
+# Compiler and linker flags, the same for every target of a build type.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+set(CMAKE_CXX_FLAGS_DEV "-Og -g1" CACHE STRING "")
+set(CMAKE_C_FLAGS_DEV "-Og -g1" CACHE STRING "")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2" CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_RELEASE "-O2" CACHE STRING "" FORCE)
+
+add_compile_options(
+  -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wswitch-enum -Wcast-qual
+  -Wundef -Wnull-dereference -Wimplicit-fallthrough -Werror
+  $<$<COMPILE_LANGUAGE:CXX>:-Wold-style-cast>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor>
+  $<$<COMPILE_LANGUAGE:CXX>:-Woverloaded-virtual>
+  # TRY is a statement expression; it is marked __extension__ where it is defined.
+  -Wno-gnu-statement-expression-from-macro-expansion
+  # Designated initialisers name what differs from the defaults; the rest is meant to be default.
+  -Wno-missing-designated-field-initializers
+  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+)
+add_link_options(-fuse-ld=lld)
+
+if(CMAKE_BUILD_TYPE STREQUAL "Dev")
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+endif()
+
+if(CAPGATE_SANITIZE)
+  set(_sanitize -fsanitize=${CAPGATE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options(${_sanitize})
+  add_link_options(${_sanitize})
+endif()
+
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  add_compile_definitions(_FORTIFY_SOURCE=3)
+  add_compile_options(-fstack-protector-strong -fcf-protection -fPIE)
+  add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+endif()

@@ -1,0 +1,22 @@
+// The commands of capgate, one file each.
+#pragma once
+
+#include <span>
+
+#include "cli/options.h"
+
+namespace capgate::cli {
+
+[[nodiscard]] std::span<const Command> commands();
+
+[[nodiscard]] Command compile_command();
+[[nodiscard]] Command check_command();
+[[nodiscard]] Command explain_command();
+[[nodiscard]] Command targets_command();
+[[nodiscard]] Command version_command();
+[[nodiscard]] Command completion_command();
+
+// The whole program but for process start and end: words in, texts and exit code out.
+[[nodiscard]] int run_cli(std::span<const std::string> words, Output& output);
+
+}  // namespace capgate::cli

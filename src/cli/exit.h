@@ -1,0 +1,14 @@
+// Exit codes. Programs rely on them: docs/cli.md lists them for users.
+#pragma once
+
+namespace capgate::cli {
+
+enum Exit : int {
+  ok = 0,
+  internal = 1,
+  usage = 2,
+  unreadable = 3,     // the input cannot be read, or is not JSON or YAML
+  compile_error = 4,  // the input says something that is refused
+};
+
+}  // namespace capgate::cli

@@ -1,0 +1,179 @@
+// capgate explain: a diagnostic code, a capability or a whole manifest in words.
+#include <algorithm>
+
+#include "base/codes.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/commands.h"
+#include "cli/exit.h"
+#include "cli/load.h"
+#include "core/describe.h"
+#include "core/scope.h"
+
+namespace capgate::cli {
+namespace {
+
+using text::JsonWriter;
+
+constexpr Option options[] = {tool_option, set_option, validators_option, json_option};
+
+bool looks_like_code(std::string_view word) {
+  return word.contains('_') && std::ranges::all_of(word, [](char c) {
+           return is_upper(c) || is_digit(c) || c == '_';
+         });
+}
+
+bool looks_like_capability(std::string_view word) {
+  constexpr std::string_view kinds[] = {"fs:",  "net:",   "exec:",  "env:",
+                                        "ipc:", "clock:", "limit:", "assert:"};
+  return std::ranges::any_of(kinds, [&](std::string_view kind) { return word.starts_with(kind); });
+}
+
+// Breaks text into lines of at most 80 characters at its spaces.
+std::string wrap(std::string_view text) {
+  std::string out;
+  std::size_t width = 0;
+  for (const std::string_view word : split(text, ' ')) {
+    if (width > 0 && width + 1 + word.size() > 80) {
+      out += '\n';
+      width = 0;
+    } else if (width > 0) {
+      out += ' ';
+      ++width;
+    }
+    out += word;
+    width += word.size();
+  }
+  return out;
+}
+
+int explain_code(std::string_view word, bool as_json, Output& output) {
+  const auto code = find_code(word);
+  if (!code) {
+    std::vector<std::string_view> names;
+    for (const CodeInfo& info : all_codes()) names.push_back(info.name);
+    const auto best = closest(word, names);
+    return usage_error(format("there is no code {}", quoted(word)),
+                       best ? format("did you mean {}?", *best) : "see docs/diagnostics.md", output);
+  }
+  const CodeInfo& info = code_info(*code);
+  if (as_json) {
+    JsonWriter json(JsonWriter::Style::pretty);
+    json.begin_object().key("code").string(info.name).key("summary").string(info.summary);
+    json.key("detail").string(info.detail).key("wrong").string(info.wrong);
+    json.key("right").string(info.right).end_object();
+    output.out += std::move(json).take() + "\n";
+    return Exit::ok;
+  }
+  output.out += format("{}: {}\n\n{}\n\n  wrong:  {}\n  right:  {}\n", info.name, info.summary,
+                       wrap(info.detail), info.wrong, info.right);
+  return Exit::ok;
+}
+
+int explain_capability(const std::string& word, const Arguments& arguments, Output& output) {
+  const Source source("capability", word);
+  const auto parsed = core::parse_capability(word, {});
+  if (!parsed) return report({parsed.error()}, source, arguments, output);
+  const core::Capability& capability = parsed->front();
+  if (auto allowed = core::check_scope(capability, {}); !allowed) {
+    allowed.error().where = Span::at(0, word.size());
+    return report({allowed.error()}, source, arguments, output);
+  }
+  if (arguments.has("--json")) {
+    JsonWriter json(JsonWriter::Style::pretty);
+    json.begin_object().key("capability").string(print(capability));
+    json.key("kind").string(kind_name(capability)).key("meaning").string(describe(capability));
+    json.key("enforcedBy").string(enforcement(capability)).end_object();
+    output.out += std::move(json).take() + "\n";
+    return Exit::ok;
+  }
+  output.out += format("{}\n  lets the server {}\n  enforced by: {}\n",
+                       escape_for_terminal(print(capability)), describe(capability),
+                       enforcement(capability));
+  return Exit::ok;
+}
+
+// The tools that asked for a grant, each once, in the order of the manifest.
+std::vector<std::string> owners(const core::Manifest& manifest, const core::Origins& origins) {
+  std::vector<std::string> names;
+  for (const std::uint32_t index : origins) {
+    std::string name(manifest.owner(manifest.declared[index]));
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+void explain_as_json(const Loaded& loaded, Output& output) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  const Source source = loaded.source();
+  json.begin_object().key("name").string(loaded.manifest.name);
+  json.key("version").string(loaded.manifest.version);
+  json.key("manifestHash").string(loaded.manifest.hash);
+  json.key("policyHash").string(core::policy_hash(loaded.policy));
+  json.key("grants").begin_array();
+  core::for_each_grant(loaded.policy, [&](const core::Capability& capability,
+                                          const core::Origins& origins) {
+    json.begin_object().key("capability").string(print(capability));
+    json.key("meaning").string(describe(capability)).key("origins").begin_array();
+    for (const std::uint32_t index : origins) {
+      const core::Declared& declared = loaded.manifest.declared[index];
+      const auto [line, column] = source.position(declared.where.begin);
+      json.begin_object().key("tool");
+      if (declared.tool == core::Declared::whole_server) {
+        json.null();
+      } else {
+        json.string(loaded.manifest.owner(declared));
+      }
+      json.key("line").number(line).key("column").number(column).end_object();
+    }
+    json.end_array().end_object();
+  });
+  json.end_array().end_object();
+  output.out += std::move(json).take() + "\n";
+}
+
+int explain_manifest(const Arguments& arguments, Output& output) {
+  const auto loaded = load(arguments, output);
+  if (!loaded) return loaded.error();
+  if (arguments.has("--json")) {
+    explain_as_json(*loaded, output);
+    return Exit::ok;
+  }
+  output.out += format("{} {} may\n", escape_for_terminal(loaded->manifest.name),
+                       escape_for_terminal(loaded->manifest.version));
+  bool any = false;
+  core::for_each_grant(loaded->policy, [&](const core::Capability& capability,
+                                           const core::Origins& origins) {
+    any = true;
+    output.out += format("  - {}\n      {}   for {}\n", describe(capability),
+                         escape_for_terminal(print(capability)),
+                         escape_for_terminal(join(owners(loaded->manifest, origins), ", ")));
+  });
+  output.out += any ? "and nothing else.\n" : "  do nothing but compute and talk to its client.\n";
+  return Exit::ok;
+}
+
+int run(const Arguments& arguments, Output& output) {
+  const std::string& word = arguments.operands.front();
+  if (looks_like_code(word)) return explain_code(word, arguments.has("--json"), output);
+  if (looks_like_capability(word)) return explain_capability(word, arguments, output);
+  return explain_manifest(arguments, output);
+}
+
+}  // namespace
+
+Command explain_command() {
+  return {.name = "explain",
+          .operands = "CODE|CAPABILITY|FILE|-",
+          .summary = "Explain a diagnostic code, a capability or a whole manifest in words.",
+          .least_operands = 1,
+          .most_operands = 1,
+          .options = options,
+          .details = {},
+          .examples = "  capgate explain CAP_FS_RELATIVE\n"
+                      "  capgate explain 'net:connect:*.github.com:443'\n"
+                      "  capgate explain github.json",
+          .run = run};
+}
+
+}  // namespace capgate::cli

@@ -1,0 +1,199 @@
+#include "cli/load.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/format.h"
+#include "base/ranges.h"
+#include "base/text.h"
+#include "cli/diagnostics_json.h"
+#include "cli/exit.h"
+#include "core/merge.h"
+#include "sys/file.h"
+#include "text/json.h"
+#include "text/json_write.h"
+#include "text/yaml.h"
+
+namespace capgate::cli {
+namespace {
+
+// More than this is noise for a person; programs get all of them.
+constexpr std::size_t most_shown = 100;
+
+Colour stderr_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (no_colour != nullptr && *no_colour != '\0') return Colour::off;
+  if (term == nullptr || std::string_view(term) == "dumb") return Colour::off;
+  return sys::is_terminal(2) ? Colour::on : Colour::off;
+}
+
+// By its name where that says it, else by its first character: a JSON manifest is an object.
+bool looks_like_yaml(std::string_view name, std::string_view text) {
+  if (name.ends_with(".json")) return false;
+  if (name.ends_with(".yaml") || name.ends_with(".yml")) return true;
+  const std::string_view start = trim(text.substr(0, 4096));
+  return !start.starts_with('{') && !start.starts_with('[') && !start.starts_with('"') &&
+         !start.starts_with("\xef\xbb\xbf");
+}
+
+Checked<text::Document> parse_text(std::string_view name, std::string text) {
+  return looks_like_yaml(name, text) ? text::parse_yaml(std::move(text))
+                                     : text::parse_json(std::move(text));
+}
+
+std::expected<std::unique_ptr<text::Document>, int> load_document(const std::string& path,
+                                                                  const Arguments& arguments,
+                                                                  Output& output) {
+  auto text = sys::read_file(path, text::largest_document);
+  if (!text) {
+    output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(text.error().subject),
+                         sys::reason(text.error()));
+    return std::unexpected(Exit::unreadable);
+  }
+  const std::string name = path == "-" ? "<stdin>" : path;
+  const std::string copy = *text;  // for the diagnostics: a failed parse gives nothing back
+  auto document = parse_text(name, *std::move(text));
+  if (!document) return std::unexpected(report(document.error(), Source(name, copy), arguments, output));
+  return std::make_unique<text::Document>(*std::move(document));
+}
+
+std::expected<core::Bindings, int> read_bindings(const Arguments& arguments, Output& output) {
+  core::Bindings bindings;
+  for (const std::string& word : arguments.values("--set")) {
+    const std::size_t equals = word.find('=');
+    const std::string name = word.substr(0, equals);
+    const bool valid = equals != std::string::npos && !name.empty() && !is_digit(name.front()) &&
+                       std::ranges::all_of(name, [](char c) {
+                         return is_upper(c) || is_digit(c) || c == '_';
+                       });
+    if (!valid) {
+      return std::unexpected(usage_error(format("--set cannot be {}", quoted(word)),
+                                         "write --set NAME=VALUE with an upper-case name", output));
+    }
+    auto binding = std::ranges::find(bindings, name, &core::Binding::name);
+    if (binding == bindings.end()) binding = bindings.insert(bindings.end(), {.name = name});
+    binding->values.push_back(word.substr(equals + 1));
+  }
+  return bindings;
+}
+
+// Names that capgate itself reads, whether or not the manifest uses them.
+constexpr std::string_view host_variables[] = {"HOME", "XDG_RUNTIME_DIR"};
+
+std::expected<void, int> check_bindings(const core::Bindings& bindings,
+                                        const core::Manifest& manifest, Output& output) {
+  for (const core::Binding& binding : bindings) {
+    const bool is_host = contains(host_variables, std::string_view(binding.name));
+    if (!is_host && !contains(manifest.used_variables, binding.name)) {
+      return std::unexpected(usage_error(format("--set {} is not used", binding.name),
+                                         "no capability holds this variable; check its name", output));
+    }
+    if (!is_host) continue;
+    const auto path = core::parse_plain_path(binding.values.front());
+    if (binding.values.size() > 1 || !path || *path == "/") {
+      return std::unexpected(usage_error(format("--set {} takes one absolute path", binding.name),
+                                         format("write --set {}=/home/alice", binding.name), output));
+    }
+  }
+  return {};
+}
+
+std::string host_path(const core::Bindings& bindings, std::string_view name) {
+  const std::string_view value = core::first_value(bindings, name);
+  return value.empty() ? std::string() : core::parse_plain_path(value).value_or("");
+}
+
+Diagnostics unknown_tool(const core::Manifest& manifest, std::string_view tool) {
+  std::vector<std::string_view> names;
+  for (const core::Tool& known : manifest.tools) names.emplace_back(known.name);
+  const auto best = closest(tool, names);
+  return {{.code = Code::tool_unknown,
+           .where = Span::nowhere(),
+           .message = format("there is no tool {}", quoted(tool)),
+           .help = best ? format("did you mean {}?", escape_for_terminal(*best))
+                        : "the names are in the manifest's tools"}};
+}
+
+std::expected<void, int> load_validators(const Arguments& arguments, Loaded& loaded, Output& output) {
+  const auto path = arguments.value("--validators");
+  if (!path) return {};
+  const auto document = load_document(std::string(*path), arguments, output);
+  if (!document) return std::unexpected(document.error());
+  auto validators = core::parse_validators(**document);
+  if (!validators) {
+    const Source source(std::string(*path), (*document)->source());
+    return std::unexpected(report(validators.error(), source, arguments, output));
+  }
+  loaded.options.validators = *std::move(validators);
+  return {};
+}
+
+}  // namespace
+
+std::expected<Loaded, int> load(const Arguments& arguments, Output& output) {
+  const auto bindings = read_bindings(arguments, output);
+  if (!bindings) return std::unexpected(bindings.error());
+  const std::string& path = arguments.operands.front();
+  Loaded loaded{.name = path == "-" ? "<stdin>" : path};
+  auto document = load_document(path, arguments, output);
+  if (!document) return std::unexpected(document.error());
+  loaded.document = *std::move(document);
+
+  auto manifest = core::parse_manifest(*loaded.document, *bindings);
+  if (!manifest) return std::unexpected(report(manifest.error(), loaded.source(), arguments, output));
+  loaded.manifest = *std::move(manifest);
+  if (auto used = check_bindings(*bindings, loaded.manifest, output); !used) {
+    return std::unexpected(used.error());
+  }
+
+  std::optional<std::uint32_t> tool;
+  if (const auto name = arguments.value("--tool")) {
+    tool = loaded.manifest.find_tool(*name);
+    if (!tool) {
+      return std::unexpected(
+          report(unknown_tool(loaded.manifest, *name), loaded.source(), arguments, output));
+    }
+    loaded.options.tool = *name;
+  }
+  auto policy = core::merge(loaded.manifest, tool);
+  if (!policy) return std::unexpected(report(policy.error(), loaded.source(), arguments, output));
+  loaded.policy = *std::move(policy);
+  if (auto done = load_validators(arguments, loaded, output); !done) {
+    return std::unexpected(done.error());
+  }
+  const Diagnostics unverified =
+      core::check_assertions(loaded.policy, loaded.manifest, loaded.options.validators);
+  if (!unverified.empty()) {
+    return std::unexpected(report(unverified, loaded.source(), arguments, output));
+  }
+  loaded.options.home = host_path(*bindings, "HOME");
+  loaded.options.runtime_dir = host_path(*bindings, "XDG_RUNTIME_DIR");
+  return loaded;
+}
+
+int report(const Diagnostics& diagnostics, const Source& source, const Arguments& arguments,
+           Output& output) {
+  const int code = std::ranges::any_of(diagnostics, [](const Diagnostic& d) {
+    return is_document_code(d.code);
+  }) ? Exit::unreadable : Exit::compile_error;
+  if (arguments.has("--json")) {
+    output.out += diagnostics_json(diagnostics, source);
+    return code;
+  }
+  const Colour colour = stderr_colour();
+  for (std::size_t i = 0; i < std::min(diagnostics.size(), most_shown); ++i) {
+    output.err += render(diagnostics[i], source, colour);
+  }
+  if (diagnostics.size() > most_shown) {
+    output.err += format("... and {} more; --json shows all of them\n", diagnostics.size() - most_shown);
+  }
+  return code;
+}
+
+int usage_error(std::string_view message, std::string_view help, Output& output) {
+  output.err += format("capgate: {}\nhelp: {}\n", message, help);
+  return Exit::usage;
+}
+
+}  // namespace capgate::cli

@@ -1,0 +1,74 @@
+// capgate version and capgate targets.
+#include "base/format.h"
+#include "cli/commands.h"
+#include "cli/exit.h"
+#include "cli/load.h"
+#include "core/manifest.h"
+#include "core/version.h"
+#include "lower/targets.h"
+#include "text/json_write.h"
+
+namespace capgate::cli {
+namespace {
+
+using text::JsonWriter;
+
+constexpr Option options[] = {json_option};
+
+int run_version(const Arguments& arguments, Output& output) {
+  if (!arguments.has("--json")) {
+    output.out += format("{} (grammar {})\n", core::compiler_id, core::current_grammar);
+    return Exit::ok;
+  }
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object().key("version").string(core::version);
+  json.key("grammars").begin_array();
+  json.string(core::earlier_grammar).string(core::current_grammar).end_array();
+  json.key("targets").begin_array();
+  for (const lower::Target& target : lower::targets()) json.string(target.name);
+  json.end_array().end_object();
+  output.out += std::move(json).take() + "\n";
+  return Exit::ok;
+}
+
+int run_targets(const Arguments& arguments, Output& output) {
+  if (!arguments.has("--json")) {
+    for (const lower::Target& target : lower::targets()) {
+      output.out += format("{:<10}{}\n", target.name, target.summary);
+    }
+    return Exit::ok;
+  }
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_array();
+  for (const lower::Target& target : lower::targets()) {
+    json.begin_object().key("name").string(target.name).key("summary").string(target.summary);
+    json.end_object();
+  }
+  json.end_array();
+  output.out += std::move(json).take() + "\n";
+  return Exit::ok;
+}
+
+}  // namespace
+
+Command version_command() {
+  return {.name = "version",
+          .operands = {},
+          .summary = "Print the version.",
+          .options = options,
+          .details = {},
+          .examples = "  capgate version --json",
+          .run = run_version};
+}
+
+Command targets_command() {
+  return {.name = "targets",
+          .operands = {},
+          .summary = "List the targets of compile.",
+          .options = options,
+          .details = {},
+          .examples = "  capgate targets",
+          .run = run_targets};
+}
+
+}  // namespace capgate::cli

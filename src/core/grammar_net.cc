@@ -1,0 +1,138 @@
+// Kinds that name endpoints: net, and env, whose sealed values go to endpoints.
+#include "core/grammar_detail.h"
+
+namespace capgate::core::grammar {
+namespace {
+
+bool is_method_character(char c) { return is_upper(c) || c == '-'; }
+
+bool is_url_path(std::string_view path) {
+  return path.starts_with('/') && std::ranges::all_of(path, [](char c) {
+           return c > ' ' && c < 0x7f && !std::string_view("\"\\?&#%<>^`{|}").contains(c);
+         });
+}
+
+template <typename Valid>
+Result<std::vector<std::string>> parse_list(const RefinementReader& reader, std::string_view key,
+                                            std::string_view help, Valid valid) {
+  std::vector<std::string> out;
+  const Refinement* refinement = reader.find(key);
+  if (refinement == nullptr) return out;
+  for (const std::string_view item : split(refinement->value.text, ',')) {
+    if (item.empty() || !valid(item)) {
+      return fail(Code::cap_refinement, refinement->value.where,
+                  format("{} cannot hold {}", key, quoted(item)), std::string(help));
+    }
+    out.emplace_back(item);
+  }
+  sort_and_deduplicate(out);
+  return out;
+}
+
+Result<Capability> parse_connect(const Fields& fields) {
+  TRY(check_shape(fields, 2, 3, Code::cap_net_shape, "net:connect:HOST[:PORT]"));
+  NetConnect out;
+  out.endpoint.host = TRY(in_field(fields.items[1], parse_host));
+  if (fields.count == 3) out.endpoint.port = TRY(in_field(fields.items[2], parse_port));
+
+  constexpr std::string_view refinements[] = {"sni", "proto", "methods", "paths"};
+  const RefinementReader reader(fields, refinements);
+  TRY(reader.check());
+  constexpr std::string_view sni[] = {"match", "any", "strict"};
+  constexpr std::string_view proto[] = {"detect", "tcp", "tls", "http"};
+  NetRefinements& refine = out.refinements;
+  refine.sni = static_cast<NetRefinements::Sni>(TRY(reader.choice("sni", sni)).value_or(0));
+  refine.proto = static_cast<NetRefinements::Proto>(TRY(reader.choice("proto", proto)).value_or(0));
+  refine.methods = TRY(parse_list(reader, "methods", "write methods=GET,POST", [](auto item) {
+    return std::ranges::all_of(item, is_method_character);
+  }));
+  refine.paths = TRY(parse_list(reader, "paths", "write paths=/repos/**,/user", is_url_path));
+  return out;
+}
+
+Result<std::string> parse_variable_name(std::string_view name) {
+  const auto is_name_character = [](char c) { return is_upper(c) || is_digit(c) || c == '_'; };
+  if (name.empty() || is_digit(name.front()) || !std::ranges::all_of(name, is_name_character)) {
+    return fail(Code::cap_env_name, Span::at(0, name.size()),
+                format("{} is not a variable name", quoted(name)),
+                "use upper-case letters, digits and underscores, for example GITHUB_TOKEN");
+  }
+  return std::string(name);
+}
+
+Result<SecretPlace> parse_place(const RefinementReader& reader) {
+  const Refinement* as = reader.find("as");
+  if (as == nullptr) return SecretPlace{};
+  constexpr std::string_view places[] = {"header:NAME", "basic", "query", "path", "body"};
+  const std::string_view text = as->value.text;
+  if (text.starts_with("header:")) {
+    const std::string header = to_lower(text.substr(7));
+    const bool valid = !header.empty() && std::ranges::all_of(header, [](char c) {
+      return is_alnum(c) || c == '-' || c == '_';
+    });
+    if (valid) return SecretPlace{.kind = SecretPlace::Kind::header, .header = header};
+  }
+  for (std::size_t i = 1; i < std::size(places); ++i) {
+    if (text == places[i]) return SecretPlace{.kind = static_cast<SecretPlace::Kind>(i), .header = {}};
+  }
+  return fail(Code::cap_refinement, as->value.where, format("as cannot be {}", quoted(text)),
+              did_you_mean(text, places));
+}
+
+Result<void> read_seal(const RefinementReader& reader, EnvCapability& out) {
+  for (const Refinement& refinement : reader.all()) {
+    if (refinement.key.text != "to") continue;
+    out.to.push_back(TRY(in_field(refinement.value, parse_endpoint)));
+    if (!out.to.back().port || out.to.back().host.kind == HostPattern::Kind::any) {
+      return fail(Code::cap_refinement, refinement.value.where, "a secret goes to one HOST:PORT",
+                  "write to=api.example.com:443; repeat to= for several");
+    }
+  }
+  sort_and_deduplicate(out.to);
+  out.as = TRY(parse_place(reader));
+  const Refinement* as = reader.find("as");
+  if (as != nullptr && out.to.empty()) {
+    return fail(Code::cap_refinement, as->key.where, "as= needs to=",
+                "name the endpoint that receives the value: to=HOST:PORT");
+  }
+  if (!out.to.empty() && out.action != EnvCapability::Action::inject) {
+    return fail(Code::cap_refinement, reader.find("to")->key.where, "only env:inject has to=",
+                "write env:inject:NAME?to=HOST:PORT");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Capability> parse_net(const Fields& fields) {
+  constexpr std::string_view known[] = {"connect", "listen"};
+  TRY(check_shape(fields, 2, Fields::most, Code::cap_net_shape, "net:connect:HOST[:PORT]"));
+  const auto actions = TRY(parse_actions(fields.items[0], "net", known));
+  if (actions.size() > 1) {
+    return fail(Code::cap_net_shape, fields.items[0].where,
+                "connect and listen have different scopes",
+                "write net:connect:HOST:PORT and net:listen:PORT");
+  }
+  if (actions.front() == 0) return parse_connect(fields);
+  TRY(check_shape(fields, 2, 2, Code::cap_net_shape, "net:listen:PORT"));
+  const RefinementReader reader(fields, {});
+  TRY(reader.check());
+  return NetListen{.port = TRY(in_field(fields.items[1], parse_port))};
+}
+
+Result<Capability> parse_env(const Fields& fields) {
+  constexpr std::string_view known[] = {"read", "inject"};
+  TRY(check_shape(fields, 2, 2, Code::cap_env_shape, "env:inject:NAME or env:read:NAME"));
+  EnvCapability out;
+  const auto actions = TRY(parse_actions(fields.items[0], "env", known));
+  if (contains(actions, std::size_t{1})) out.action = EnvCapability::Action::inject;
+  out.name = TRY(in_field(fields.items[1], parse_variable_name));
+  constexpr std::string_view refinements[] = {"to", "as", "unsafe"};
+  const RefinementReader reader(fields, refinements);
+  TRY(reader.check("to"));
+  out.unsafe = TRY(reader.flag("unsafe"));
+  TRY(read_seal(reader, out));
+  return out;
+}
+
+}  // namespace capgate::core::grammar

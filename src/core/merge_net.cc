@@ -1,0 +1,116 @@
+#include "core/merge_net.h"
+
+#include <algorithm>
+#include <string_view>
+#include <tuple>
+
+namespace capgate::core {
+namespace {
+
+using Grant = Granted<NetConnect>;
+
+// True if `wide` lets through everything that `narrow` does. Methods and paths only narrow; sni and
+// proto change what is checked, so they must agree.
+bool covers(const NetRefinements& wide, const NetRefinements& narrow) {
+  if (wide == narrow) return true;
+  return wide.sni == narrow.sni && wide.proto == narrow.proto && wide.methods.empty() &&
+         wide.paths.empty();
+}
+
+class Index {
+ public:
+  explicit Index(std::vector<Grant>& grants) : grants_(grants) {}
+
+  // The widest other rule that covers `grant`, looked for from the widest down.
+  Grant* find_cover(const Grant& grant) {
+    const Endpoint& endpoint = grant.capability.endpoint;
+    const HostPattern& host = endpoint.host;
+    if (!names_private_endpoint(host)) {
+      if (Grant* found = find_host({.kind = HostPattern::Kind::any, .text = "*"}, grant)) return found;
+      if (host.kind == HostPattern::Kind::name || host.kind == HostPattern::Kind::subdomains) {
+        if (Grant* found = find_suffix(grant)) return found;
+      }
+    }
+    return find_host(host, grant);
+  }
+
+ private:
+  Grant* find_suffix(const Grant& grant) {
+    const std::string_view name = grant.capability.endpoint.host.text;
+    for (std::size_t dot = name.rfind('.'); ; dot = name.rfind('.', dot - 1)) {
+      const std::size_t begin = dot == std::string_view::npos ? 0 : dot + 1;
+      if (begin == 0) return nullptr;  // the name itself is not below itself
+      if (Grant* found = find_host({.kind = HostPattern::Kind::subdomains,
+                                    .text = std::string(name.substr(begin))}, grant)) {
+        return found;
+      }
+      if (dot == 0) return nullptr;
+    }
+  }
+
+  Grant* find_host(const HostPattern& host, const Grant& grant) {
+    if (Grant* found = find_endpoint({.host = host, .port = std::nullopt}, grant)) return found;
+    if (!grant.capability.endpoint.port) return nullptr;
+    return find_endpoint({.host = host, .port = grant.capability.endpoint.port}, grant);
+  }
+
+  Grant* find_endpoint(const Endpoint& endpoint, const Grant& grant) {
+    const auto key = [](const Grant& g) -> const Endpoint& { return g.capability.endpoint; };
+    const auto range = std::ranges::equal_range(grants_, endpoint, {}, key);
+    for (Grant& candidate : range) {
+      if (&candidate != &grant &&
+          covers(candidate.capability.refinements, grant.capability.refinements)) {
+        return &candidate;
+      }
+    }
+    return nullptr;
+  }
+
+  std::vector<Grant>& grants_;
+};
+
+void remove_equal(std::vector<Grant>& grants) {
+  std::size_t kept = 0;
+  for (std::size_t i = 1; i < grants.size(); ++i) {
+    if (grants[kept].capability == grants[i].capability) {
+      Origins& into = grants[kept].origins;
+      into.insert(into.end(), grants[i].origins.begin(), grants[i].origins.end());
+    } else if (++kept != i) {
+      grants[kept] = std::move(grants[i]);
+    }
+  }
+  grants.resize(kept + 1);
+}
+
+}  // namespace
+
+void merge_net(std::vector<Grant>& grants) {
+  if (grants.empty()) return;
+  std::ranges::sort(grants, {}, [](const Grant& grant) {
+    return std::tie(grant.capability, grant.origins);
+  });
+  remove_equal(grants);
+  if (grants.size() == 1) return;
+
+  Index index(grants);
+  std::vector<Grant*> cover(grants.size());
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    cover[i] = index.find_cover(grants[i]);
+  }
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    // A cover may itself be covered (by methods or a port): its origins go all the way up.
+    Grant* top = cover[i];
+    while (top != nullptr && cover[static_cast<std::size_t>(top - grants.data())] != nullptr) {
+      top = cover[static_cast<std::size_t>(top - grants.data())];
+    }
+    if (top == nullptr) continue;
+    top->origins.insert(top->origins.end(), grants[i].origins.begin(), grants[i].origins.end());
+  }
+  std::vector<Grant> kept;
+  for (std::size_t i = 0; i < grants.size(); ++i) {
+    if (cover[i] == nullptr) kept.push_back(std::move(grants[i]));
+  }
+  grants = std::move(kept);
+}
+
+}  // namespace capgate::core

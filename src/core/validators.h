@@ -1,0 +1,28 @@
+// Which assertions the host verifies, and how: --validators FILE.
+//
+//   {"validators": {"postgres.read_only_txn": "the database role has no write grants"}}
+//
+// With such a file, an assertion that it does not list is an error: a promise that nobody keeps.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/result.h"
+#include "core/manifest.h"
+#include "core/policy.h"
+#include "text/document.h"
+
+namespace capgate::core {
+
+// Assertion id -> how it is verified. None: no file was given, assertions are metadata.
+using Validators = std::optional<std::map<std::string, std::string, std::less<>>>;
+
+[[nodiscard]] Checked<Validators> parse_validators(const text::Document& document);
+
+// One ASSERT_UNRECOGNIZED for each assertion that no validator covers.
+[[nodiscard]] Diagnostics check_assertions(const Policy& policy, const Manifest& manifest,
+                                           const Validators& validators);
+
+}  // namespace capgate::core

@@ -1,0 +1,161 @@
+#include "lower/artifact.h"
+
+#include "base/format.h"
+#include "base/text.h"
+#include "core/version.h"
+
+namespace capgate::lower {
+namespace {
+
+using text::JsonWriter;
+
+void write_strings(JsonWriter& json, std::string_view key, std::span<const std::string> items) {
+  json.key(key).begin_array();
+  for (const std::string& item : items)
+    json.string(item);
+  json.end_array();
+}
+
+void write_fds(JsonWriter& json, const Artifact& artifact) {
+  json.key("fds").begin_array();
+  for (const Descriptor& fd : artifact.fds) {
+    json.begin_object().key("fd").number(fd.fd).key("purpose").string(fd.purpose);
+    if (fd.base64.empty()) {
+      write_strings(json, "names", fd.names);
+    } else {
+      json.key("base64").plain_string(fd.base64);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_refinements(JsonWriter& json, const core::NetRefinements& refine) {
+  using core::NetRefinements;
+  if (refine.sni != NetRefinements::Sni::match) {
+    json.key("sni").string(refine.sni == NetRefinements::Sni::any ? "any" : "strict");
+  }
+  if (refine.proto != NetRefinements::Proto::detect) {
+    constexpr std::string_view names[] = {"detect", "tcp", "tls", "http"};
+    json.key("proto").string(names[static_cast<std::size_t>(refine.proto)]);
+  }
+  if (!refine.methods.empty()) write_strings(json, "methods", refine.methods);
+  if (!refine.paths.empty()) write_strings(json, "paths", refine.paths);
+}
+
+void write_egress(JsonWriter& json, const core::Policy& policy) {
+  json.key("egress").begin_array();
+  for (const auto& grant : policy.connect) {
+    const core::Endpoint& endpoint = grant.capability.endpoint;
+    json.begin_object().key("host").string(print(endpoint.host)).key("port");
+    if (endpoint.port) {
+      json.number(*endpoint.port);
+    } else {
+      json.null();
+    }
+    json.key("blockPrivate").boolean(!core::names_private_endpoint(endpoint.host));
+    write_refinements(json, grant.capability.refinements);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_assertions(JsonWriter& json, const Input& input) {
+  json.key("assertions").begin_array();
+  for (const auto& grant : input.policy.assertions) {
+    const core::AssertCapability& assertion = grant.capability;
+    json.begin_object().key("id").string(assertion.id).key("description").string(assertion.text);
+    if (input.options.validators) {
+      json.key("validator").string(input.options.validators->find(assertion.id)->second);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// Only what differs from the defaults: an artifact without options says so with an empty object.
+void write_options(JsonWriter& json, const Options& options) {
+  const Options defaults;
+  json.key("options").begin_object();
+  json.key("arch").string(arch_name(options.arch));
+  if (!options.home.empty()) json.key("home").string(options.home);
+  if (!options.runtime_dir.empty()) json.key("runtimeDir").string(options.runtime_dir);
+  if (!options.programs.empty()) write_strings(json, "programs", options.programs);
+  if (!options.tool.empty()) json.key("tool").string(options.tool);
+  if (options.user != defaults.user) json.key("user").string(options.user);
+  if (options.writable_root) json.key("writableRoot").boolean(true);
+  json.end_object();
+}
+
+void write_provenance(JsonWriter& json, const Artifact& artifact, const Input& input) {
+  json.key("provenance").begin_object();
+  json.key("manifestHash").string(input.manifest.hash);
+  json.key("policyHash").string(core::policy_hash(input.policy));
+  json.key("grammarVersion").string(input.manifest.grammar);
+  json.key("canonicalization").string("RFC8785");
+  json.key("target").string(artifact.target);
+  write_options(json, input.options);
+  json.key("compiler").string(core::compiler_id);
+  json.end_object();
+}
+
+void write_cause(std::string& out, const Line& line, const Input& input, const Source& source) {
+  if (line.cause.origins == nullptr) {
+    out += format("    # {}\n", line.cause.reason);
+    return;
+  }
+  for (const std::uint32_t index : *line.cause.origins) {
+    const core::Declared& declared = input.manifest.declared[index];
+    const auto [number, column] = source.position(declared.where.begin);
+    out += format("    # {}  {}:{}:{}  {}\n", escape_for_terminal(print(declared.capability)),
+                  escape_for_terminal(source.name()), number, column,
+                  escape_for_terminal(input.manifest.owner(declared)));
+  }
+}
+
+bool same_cause(const Line& a, const Line& b) {
+  return a.cause.origins == b.cause.origins && a.cause.reason == b.cause.reason;
+}
+
+}  // namespace
+
+std::string print_json(const Artifact& artifact, const Input& input, JsonWriter::Style style) {
+  JsonWriter json(style);
+  json.reserve(8192);
+  json.begin_object();
+  if (artifact.plan) {
+    write_plan(json.key("plan"), *artifact.plan);
+  } else {
+    write_strings(json, "argv", artifact.argv);
+  }
+  write_fds(json, artifact);
+  write_egress(json, input.policy);
+  write_strings(json, "envInjections", artifact.env_injections);
+  write_assertions(json, input);
+  write_strings(json, "notes", artifact.notes);
+  write_strings(json, "unenforced", artifact.unenforced);
+  write_strings(json, "notCovered", artifact.not_covered);
+  write_provenance(json, artifact, input);
+  json.end_object();
+  return std::move(json).take();
+}
+
+std::string print_explanation(const Artifact& artifact, const Input& input, const Source& source) {
+  std::string out;
+  for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
+    const Line& line = artifact.lines[i];
+    if (i == 0 || !same_cause(line, artifact.lines[i - 1])) write_cause(out, line, input, source);
+    const std::size_t end =
+        i + 1 < artifact.lines.size() ? artifact.lines[i + 1].first : artifact.argv.size();
+    for (std::size_t word = line.first; word < end; ++word) {
+      out += word == line.first ? "" : " ";
+      out += escape_for_terminal(artifact.argv[word]);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string_view arch_name(Arch arch) { return arch == Arch::x86_64 ? "x86_64" : "aarch64"; }
+
+}  // namespace capgate::lower

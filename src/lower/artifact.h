@@ -1,0 +1,88 @@
+// What a target gets: the one shape that every lowering returns.
+//
+//   const Artifact artifact = TRY(lower_to_bwrap(input));
+//   print_json(artifact, input, Style::pretty)   the document that `compile` prints
+//   print_explanation(artifact, input, source)   which declaration caused which words of it
+//
+// An artifact used exactly as printed is closed. What a target cannot enforce is an error, unless
+// the caller accepted that capability by name; it then stands in `unenforced`.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/render.h"
+#include "base/result.h"
+#include "core/manifest.h"
+#include "core/policy.h"
+#include "core/validators.h"
+#include "lower/plan.h"
+#include "lower/seccomp.h"
+#include "text/json_write.h"
+
+namespace capgate::lower {
+
+// Everything that the caller decides. Part of the provenance, because it changes the artifact.
+struct Options {
+  std::string home;                   // --set HOME; empty: not known
+  std::string runtime_dir;            // --set XDG_RUNTIME_DIR
+  std::vector<std::string> programs;  // --program: absolute paths that stay visible
+  std::vector<std::string> accepted;  // --accept-unenforced, canonical
+  std::string tool;                   // --tool
+  std::string user = "1000:1000";     // --user, for docker
+  bool writable_root = false;         // --writable-root, for docker
+  Arch arch = Arch::x86_64;           // --arch, for the system call filter
+  core::Validators validators;        // --validators
+};
+
+// What is lowered. The policy comes from the manifest; its origins point into it.
+struct Input {
+  const core::Manifest& manifest;
+  const core::Policy& policy;
+  const Options& options;
+};
+
+// Why some words of an artifact are there: a capability with its origins, or a fixed reason.
+struct Cause {
+  std::string_view reason;                 // empty when a capability is the cause
+  const core::Origins* origins = nullptr;  // of the policy that was lowered
+};
+
+// Words of argv that belong together: one option with its values.
+struct Line {
+  std::size_t first = 0;  // index of the first word in argv; the line ends where the next begins
+  Cause cause;
+};
+
+// A descriptor that the launcher must pass to the program.
+struct Descriptor {
+  unsigned fd = 0;
+  std::string purpose;
+  std::string base64;              // its contents; empty: only the launcher knows them
+  std::vector<std::string> names;  // then: the variables whose values it must hold
+};
+
+struct Artifact {
+  std::string_view target;
+  std::vector<std::string> argv;
+  std::vector<Line> lines;
+  std::optional<Plan> plan;  // for our own engine, instead of argv
+  std::vector<Descriptor> fds;
+  std::vector<std::string> env_injections;
+  std::vector<std::string> notes;
+  std::vector<std::string> unenforced;
+  std::vector<std::string> not_covered;
+};
+
+[[nodiscard]] std::string print_json(const Artifact& artifact, const Input& input,
+                                     text::JsonWriter::Style style);
+
+// For people: each line of the artifact with the capability, the place and the tool that caused it.
+[[nodiscard]] std::string print_explanation(const Artifact& artifact, const Input& input,
+                                            const Source& source);
+
+[[nodiscard]] std::string_view arch_name(Arch arch);
+
+}  // namespace capgate::lower

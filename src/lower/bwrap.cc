@@ -1,0 +1,364 @@
+#include "lower/bwrap.h"
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "base/format.h"
+#include "base/ranges.h"
+#include "base/text.h"
+#include "core/sensitive.h"
+#include "lower/common.h"
+#include "lower/seccomp_shared.h"
+
+namespace capgate::lower {
+namespace {
+
+using core::FsAction;
+using core::IpcCapability;
+
+constexpr unsigned seccomp_fd = 3;
+constexpr unsigned environment_fd = 4;
+constexpr unsigned first_file_fd = 5;
+
+constexpr std::string_view program_directories[] = {
+    "/usr/bin", "/usr/games", "/usr/local/bin", "/usr/local/games", "/usr/local/sbin", "/usr/sbin"};
+
+// A directory that every Linux has and that is always empty.
+constexpr std::string_view empty_directory = "proc/tty/ldisc";
+
+// bwrap has no "if it exists" for a mount point, only for a source (--ro-bind-try), and it makes a
+// missing mount point on the host. So the source goes through the target itself: the kernel
+// resolves TARGET/../../..  only if TARGET is a directory, and then it leads to an empty one.
+// Extra steps above the root stay at the root, so a symbolic link on the way does not matter.
+std::string empty_if_directory(std::string_view target) {
+  std::string source(target);
+  source += '/';
+  for (int i = 0; i < 24; ++i)
+    source += "../";
+  source += empty_directory;
+  return source;
+}
+
+class Bwrap {
+ public:
+  explicit Bwrap(const Input& input)
+      : input_(input),
+        policy_(input.policy),
+        home_(input.options.home.empty() ? default_home : input.options.home),
+        support_("bwrap", input),
+        argv_(artifact_) {
+    artifact_.target = "bwrap";
+    artifact_.argv.reserve(256);
+    artifact_.lines.reserve(96);
+  }
+
+  Checked<Artifact> lower() {
+    refuse_what_it_cannot_keep();
+    artifact_.notes = policy_notes(input_);
+    artifact_.env_injections = env_injections(policy_);
+    isolate();
+    mount_base_system();
+    mount_generated_files();
+    mount_private_places();
+    mount_programs();
+    mount_grants();
+    mount_sockets();
+    mount_clock();
+    finish();
+    artifact_.unenforced = TRY(std::move(support_).finish());
+    return std::move(artifact_);
+  }
+
+ private:
+  void refuse_what_it_cannot_keep() {
+    refuse_native_only(input_, support_);
+    for (const auto& grant : policy_.programs) {
+      if (!input_.options.programs.empty()) break;
+      support_.unsupported(grant.capability, grant.origins,
+                           "without the server's own program every program stays visible",
+                           "name it with --program, for example --program /usr/bin/node");
+    }
+    for (const auto& grant : policy_.limits) {
+      if (grant.capability.kind == core::LimitCapability::Kind::disk) continue;
+      support_.unsupported(grant.capability, grant.origins, "it sets no such limit",
+                           "use --target docker or the native engine");
+    }
+  }
+
+  void isolate() {
+    argv_.because("isolation: every namespace is new");
+    for (const std::string_view name : {"user", "ipc", "pid", "net", "uts", "cgroup"}) {
+      argv_.add(format("--unshare-{}", name));
+    }
+    if (!seccomp_needs(policy_).nested_sandbox) argv_.add("--disable-userns");
+    argv_.because("identity: an unprivileged user, no capabilities, no terminal");
+    argv_.add("--uid", sandbox_id);
+    argv_.add("--gid", sandbox_id);
+    argv_.add("--hostname", sandbox_hostname);
+    argv_.add("--cap-drop", "ALL");
+    argv_.add("--new-session");
+    argv_.add("--die-with-parent");
+    // Without it bwrap itself stays pid 1 inside, with the caller's environment in /proc/1/environ.
+    argv_.because("environment: cleared, and not readable from a pid 1 that still holds it");
+    argv_.add("--as-pid-1");
+    argv_.add("--clearenv");
+    argv_.add("--setenv", "PATH", sandbox_path);
+    argv_.add("--setenv", "HOME", home_);
+    argv_.add("--setenv", "TMPDIR", "/tmp");
+    argv_.add("--setenv", "LANG", "C.UTF-8");
+  }
+
+  void mount_base_system() {
+    argv_.because("base system, read-only");
+    argv_.add("--ro-bind", "/usr", "/usr");
+    for (const std::string_view name : {"bin", "lib", "lib32", "lib64", "sbin"}) {
+      argv_.add("--symlink", format("usr/{}", name), format("/{}", name));
+    }
+    argv_.add("--ro-bind-try", "/nix/store", "/nix/store");
+    for (const std::string_view path : base_etc_paths()) {
+      argv_.add("--ro-bind-try", path, path);
+    }
+  }
+
+  void mount_generated_files() {
+    argv_.because("generated, so that nothing of the host's own is shown");
+    unsigned fd = first_file_fd;
+    for (const GeneratedFile& file : generated_etc_files(input_, home_)) {
+      argv_.add("--ro-bind-data", std::to_string(fd), file.path);
+      artifact_.fds.push_back(
+          {.fd = fd, .purpose = std::string(file.path), .base64 = base64(file.contents)});
+      ++fd;
+    }
+  }
+
+  void mount_private_places() {
+    argv_.because("private /proc, /dev, /tmp and HOME");
+    argv_.add("--proc", "/proc");
+    argv_.add("--tmpfs", "/dev");
+    for (const std::string_view name : {"full", "null", "random", "urandom", "zero"}) {
+      const std::string device = format("/dev/{}", name);
+      argv_.add("--dev-bind", device, device);
+    }
+    argv_.add("--symlink", "/proc/self/fd", "/dev/fd");
+    argv_.add("--symlink", "/proc/self/fd/0", "/dev/stdin");
+    argv_.add("--symlink", "/proc/self/fd/1", "/dev/stdout");
+    argv_.add("--symlink", "/proc/self/fd/2", "/dev/stderr");
+    const PlanLimit disk = limit_of(policy_, core::LimitCapability::Kind::disk);
+    for (const std::string_view place :
+         {std::string_view("/dev/shm"), std::string_view("/tmp"), home_}) {
+      argv_.add("--size", std::to_string(disk.value), "--tmpfs", place);
+    }
+    argv_.add("--remount-ro", "/dev");
+  }
+
+  // With --program, the program directories hold those programs and the declared ones, nothing
+  // else.
+  void mount_programs() {
+    if (input_.options.programs.empty()) {
+      artifact_.notes.emplace_back(
+          policy_.programs.empty()
+              ? "exec: no child process can be started; programs below /usr stay visible (name the "
+                "server's own with --program to hide the others)"
+              : "exec: every program below /usr can be started");
+      return;
+    }
+    const std::vector<std::string> visible = visible_programs();
+    argv_.because("program directories hold only the server's program and declared ones");
+    for (const std::string_view directory : program_directories) {
+      if (std::ranges::any_of(visible, [&](const std::string& program) {
+            return core::is_at_or_below(program, directory);
+          })) {
+        argv_.add("--tmpfs", directory);
+      } else {
+        argv_.add("--ro-bind-try", empty_if_directory(directory), directory);
+      }
+    }
+    for (const std::string& program : visible) {
+      because_of_program(program);
+      argv_.add("--ro-bind", program, program);
+    }
+    argv_.because("program directories hold only the server's program and declared ones");
+    for (const std::string_view directory : program_directories) {
+      if (std::ranges::any_of(visible, [&](const std::string& program) {
+            return core::is_at_or_below(program, directory);
+          })) {
+        argv_.add("--remount-ro", directory);
+      }
+    }
+    artifact_.notes.emplace_back(
+        "exec: programs that a package keeps below /usr/lib or /usr/libexec stay visible");
+  }
+
+  // --program paths, and /usr/bin/NAME for each declared program that none of them is.
+  [[nodiscard]] std::vector<std::string> visible_programs() const {
+    std::vector<std::string> out = input_.options.programs;
+    for (const auto& grant : policy_.programs) {
+      const std::string suffix = "/" + grant.capability.program;
+      const bool given = std::ranges::any_of(
+          input_.options.programs, [&](const std::string& path) { return path.ends_with(suffix); });
+      if (!given) out.push_back("/usr/bin" + suffix);
+    }
+    sort_and_deduplicate(out);
+    return out;
+  }
+
+  void because_of_program(std::string_view path) {
+    for (const auto& grant : policy_.programs) {
+      if (path.ends_with("/" + grant.capability.program)) {
+        argv_.because(grant.origins);
+        return;
+      }
+    }
+    argv_.because("--program");
+  }
+
+  void mount_grants() {
+    bool writes = false;
+    for (const auto& grant : policy_.files) {
+      const core::FsCapability& fs = grant.capability;
+      if (is_private_tmp(fs) || fs.path.shape == core::PathPattern::Shape::entries) continue;
+      const bool reads_only = fs.actions.has(FsAction::read);
+      writes |= !reads_only;
+      argv_.because(grant.origins);
+      argv_.add(reads_only ? "--ro-bind" : "--bind", fs.path.base, fs.path.base);
+      mask_credentials(grant);
+    }
+    if (policy_.files.empty()) return;
+    artifact_.notes.emplace_back("fs: bwrap follows symbolic links in granted paths");
+    if (writes) {
+      artifact_.notes.emplace_back(
+          "fs: files that host programs run later (.git/hooks, .vscode, .envrc ...) are not "
+          "protected inside writable grants; the native engine protects them");
+    }
+  }
+
+  // Hides credential directories below a grant. A file can only be hidden with its directory.
+  void mask_credentials(const core::Granted<core::FsCapability>& grant) {
+    const std::string& base = grant.capability.path.base;
+    std::vector<std::string> masks;
+    for (const core::HiddenPath& hidden : core::credentials_below(base, input_.options.home)) {
+      if (is_granted(hidden.path)) continue;
+      std::string directory = hidden.path;
+      if (hidden.entry->kind == core::SensitiveKind::file) {
+        directory.resize(directory.rfind('/'));
+        if (directory == base) {
+          support_.unsupported(
+              grant.capability, grant.origins,
+              format("it cannot hide {} without hiding the whole grant", hidden.path),
+              "grant what is needed below it");
+          continue;
+        }
+      }
+      masks.push_back(std::move(directory));
+    }
+    sort_and_deduplicate(masks);
+    for (const std::string& mask : masks) {
+      if (is_below_another(mask, masks)) continue;
+      if (holds_a_grant(mask)) {
+        argv_.add("--tmpfs", mask);  // it exists, since a grant below it must
+      } else {
+        argv_.add("--ro-bind-try", empty_if_directory(mask), mask);
+      }
+    }
+    if (!masks.empty()) {
+      artifact_.notes.push_back(
+          format("fs: credential paths below {} are hidden", escape_for_terminal(base)));
+    }
+  }
+
+  [[nodiscard]] bool is_granted(std::string_view path) const {
+    return std::ranges::any_of(
+        policy_.files, [&](const auto& grant) { return grant.capability.path.base == path; });
+  }
+
+  [[nodiscard]] bool holds_a_grant(std::string_view path) const {
+    return std::ranges::any_of(policy_.files, [&](const auto& grant) {
+      return core::is_at_or_below(grant.capability.path.base, path);
+    });
+  }
+
+  static bool is_below_another(std::string_view path, const std::vector<std::string>& others) {
+    return std::ranges::any_of(others, [&](const std::string& other) {
+      return other != path && core::is_at_or_below(path, other);
+    });
+  }
+
+  void mount_sockets() {
+    for (const auto& grant : policy_.sockets) {
+      argv_.because(grant.origins);
+      mount_socket(grant);
+    }
+  }
+
+  void mount_socket(const core::Granted<IpcCapability>& grant) {
+    switch (grant.capability.kind) {
+      case IpcCapability::Kind::self:
+      case IpcCapability::Kind::netlink_route: return;  // the filter alone decides
+      case IpcCapability::Kind::x11:
+        return argv_.add("--ro-bind", "/tmp/.X11-unix", "/tmp/.X11-unix");
+      case IpcCapability::Kind::unix_path:
+        return argv_.add("--ro-bind", grant.capability.path, grant.capability.path);
+      case IpcCapability::Kind::dbus_system:
+        return argv_.add("--ro-bind", "/run/dbus/system_bus_socket", "/run/dbus/system_bus_socket");
+      case IpcCapability::Kind::dbus_session: break;
+    }
+    if (input_.options.runtime_dir.empty()) {
+      support_.unsupported(grant.capability, grant.origins, "where the bus is depends on the user",
+                           "say it with --set XDG_RUNTIME_DIR=/run/user/1000");
+      return;
+    }
+    const std::string bus = input_.options.runtime_dir + "/bus";
+    argv_.add("--ro-bind", bus, bus);
+    argv_.add("--setenv", "DBUS_SESSION_BUS_ADDRESS", "unix:path=" + bus);
+  }
+
+  void mount_clock() {
+    for (const auto& grant : policy_.clocks) {
+      if (grant.capability.source != core::ClockCapability::Source::tzdata) continue;
+      argv_.because(grant.origins);
+      argv_.add("--ro-bind", "/usr/share/zoneinfo", "/usr/share/zoneinfo");
+      argv_.add("--ro-bind", "/etc/localtime", "/etc/localtime");
+    }
+  }
+
+  void finish() {
+    argv_.because("the root itself is read-only once everything is in place");
+    argv_.add("--remount-ro", "/");
+    argv_.add("--chdir", home_);
+    if (!artifact_.env_injections.empty()) {
+      argv_.because(
+          "declared variables: --setenv NAME VALUE words, NUL-terminated, on the descriptor");
+      argv_.add("--args", std::to_string(environment_fd));
+      artifact_.fds.push_back({.fd = environment_fd,
+                               .purpose = "environment",
+                               .base64 = {},
+                               .names = artifact_.env_injections});
+    }
+    argv_.because("system calls: allowlist");
+    argv_.add("--seccomp", std::to_string(seccomp_fd));
+    artifact_.fds.push_back(
+        {.fd = seccomp_fd,
+         .purpose = "seccomp",
+         .base64 = shared_filter(input_.options.arch, seccomp_needs(policy_)).base64});
+    argv_.because("the command follows");
+    argv_.add("--");
+    std::ranges::sort(artifact_.fds, {}, &Descriptor::fd);
+    if (!policy_.connect.empty() || !policy_.listen.empty()) {
+      artifact_.notes.emplace_back(
+          "net: the sandbox has no network; declared endpoints need capgate's broker");
+    }
+  }
+
+  const Input& input_;
+  const core::Policy& policy_;
+  std::string_view home_;
+  Support support_;
+  Artifact artifact_;
+  ArgvBuilder argv_;
+};
+
+}  // namespace
+
+Checked<Artifact> lower_to_bwrap(const Input& input) { return Bwrap(input).lower(); }
+
+}  // namespace capgate::lower

@@ -1,0 +1,207 @@
+#include "lower/common.h"
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "base/format.h"
+#include "base/ranges.h"
+#include "base/text.h"
+#include "core/sensitive.h"
+
+namespace capgate::lower {
+namespace {
+
+using core::Capability;
+using core::LimitCapability;
+
+// Everything else of /etc stays away: it holds machine ids, keys, network secrets and tokens.
+constexpr std::string_view etc_paths[] = {
+    "/etc/alternatives",    "/etc/ca-certificates", "/etc/ca-certificates.conf",
+    "/etc/crypto-policies", "/etc/ld.so.cache",     "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",    "/etc/mime.types",      "/etc/os-release",
+    "/etc/pki/ca-trust",    "/etc/pki/tls/certs",   "/etc/pki/tls/cert.pem",
+    "/etc/protocols",       "/etc/services",        "/etc/ssl/cert.pem",
+    "/etc/ssl/certs",       "/etc/ssl/openssl.cnf",
+};
+
+constexpr PlanLimit default_limits[] = {
+    {.name = "cpu", .value = 0},  // none
+    {.name = "disk", .value = std::uint64_t{256} << 20},
+    {.name = "files", .value = 1024},
+    {.name = "memory", .value = std::uint64_t{2} << 30},
+    {.name = "pids", .value = 256},
+    {.name = "time", .value = 0},  // none
+};
+
+void note_files(const Input& input, std::vector<std::string>& notes) {
+  for (const auto& grant : input.policy.files) {
+    const core::FsCapability& fs = grant.capability;
+    const std::string shown = escape_for_terminal(print(fs.path));
+    if (is_private_tmp(fs)) {
+      notes.push_back(format("fs: {} is the sandbox's own /tmp, not the host's", shown));
+      continue;
+    }
+    if (const auto* entry = core::credential_at(fs.path.base, input.options.home)) {
+      notes.push_back(
+          format("fs: {} is granted although it holds credentials ({})", shown, entry->group));
+    }
+    if (fs.unsafe)
+      notes.push_back(format("fs: {} is writable and changes what the host runs", shown));
+    if (fs.path.shape == core::PathPattern::Shape::entries) {
+      notes.push_back(
+          format("fs: {} covers the entries that exist when the sandbox starts", shown));
+    }
+  }
+}
+
+void note_rest(const core::Policy& policy, std::vector<std::string>& notes) {
+  for (const auto& grant : policy.connect) {
+    const core::HostPattern& host = grant.capability.endpoint.host;
+    if (host.kind == core::HostPattern::Kind::any) {
+      notes.push_back(format("net: {} reaches every public host; private addresses stay blocked",
+                             print(grant.capability)));
+    }
+  }
+  for (const auto& grant : policy.programs) {
+    if (!grant.capability.nested_sandbox) continue;
+    notes.push_back(
+        format("exec: {} may make namespaces for its own sandbox; pid and ipc "
+               "isolation stay",
+               grant.capability.program));
+  }
+  for (const auto& grant : policy.variables) {
+    if (!grant.capability.unsafe) continue;
+    notes.push_back(format("env: {} decides what code programs load", grant.capability.name));
+  }
+  for (const auto& grant : policy.sockets) {
+    using enum core::IpcCapability::Kind;
+    const core::IpcCapability& ipc = grant.capability;
+    const std::string shown = escape_for_terminal(print_ipc_endpoint(ipc));
+    if (ipc.unsafe) notes.push_back(format("ipc: {} lets the server control the host", shown));
+    if (ipc.kind == x11) notes.push_back("ipc: x11 lets the server read and send every key press");
+    if (ipc.kind == dbus_session || ipc.kind == dbus_system) {
+      notes.push_back(format("ipc: services on {} may start programs outside the sandbox", shown));
+    }
+  }
+}
+
+bool separates_adding_from_removing(const core::FsCapability& fs) {
+  return fs.actions.has(core::FsAction::create) || fs.actions.has(core::FsAction::remove);
+}
+
+}  // namespace
+
+std::span<const std::string_view> base_etc_paths() { return etc_paths; }
+
+std::vector<GeneratedFile> generated_etc_files(const Input& input, std::string_view home) {
+  const std::string machine = sha256_hex("machine-id " + core::policy_hash(input.policy));
+  return {
+      {"/etc/group", "user:x:1000:\nnogroup:x:65534:\n"},
+      {"/etc/hostname", format("{}\n", sandbox_hostname)},
+      {"/etc/hosts", format("127.0.0.1 localhost {0}\n::1 localhost {0}\n", sandbox_hostname)},
+      {"/etc/machine-id", machine.substr(0, 32) + "\n"},
+      {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},
+      {"/etc/passwd", format("user:x:1000:1000:user:{}:/usr/sbin/nologin\n"
+                             "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+                             home)},
+      {"/etc/resolv.conf", "nameserver 127.0.0.53\noptions ndots:0 edns0\n"},
+  };
+}
+
+PlanLimit limit_of(const core::Policy& policy, LimitCapability::Kind kind) {
+  for (const auto& grant : policy.limits) {
+    if (grant.capability.kind != kind) continue;
+    return {.name = limit_name(kind), .value = grant.capability.value, .is_default = false};
+  }
+  return default_limits[static_cast<std::size_t>(kind)];
+}
+
+SeccompNeeds seccomp_needs(const core::Policy& policy) {
+  SeccompNeeds needs{.processes = !policy.programs.empty(),
+                     .unix_sockets = !policy.sockets.empty()};
+  for (const auto& grant : policy.programs) {
+    needs.nested_sandbox |= grant.capability.nested_sandbox;
+  }
+  for (const auto& grant : policy.sockets) {
+    needs.netlink_route |= grant.capability.kind == core::IpcCapability::Kind::netlink_route;
+  }
+  // A browser's own processes talk over Unix sockets.
+  needs.unix_sockets |= needs.nested_sandbox;
+  return needs;
+}
+
+std::vector<std::string> env_injections(const core::Policy& policy) {
+  std::vector<std::string> names;
+  for (const auto& grant : policy.variables)
+    names.push_back(grant.capability.name);
+  for (const auto& grant : policy.sockets) {
+    if (grant.capability.kind == core::IpcCapability::Kind::x11) names.emplace_back("DISPLAY");
+  }
+  sort_and_deduplicate(names);
+  return names;
+}
+
+std::vector<std::string> policy_notes(const Input& input) {
+  std::vector<std::string> notes = input.manifest.notes;
+  note_files(input, notes);
+  note_rest(input.policy, notes);
+  return notes;
+}
+
+bool is_private_tmp(const core::FsCapability& fs) { return fs.path.base == "/tmp"; }
+
+bool Support::unsupported(const Capability& capability, const core::Origins& origins,
+                          std::string reason, std::string help) {
+  std::string text = print(capability);
+  if (contains(accepted_, text)) return true;
+  if (contains(input_.options.accepted, text)) {
+    accepted_.push_back(std::move(text));
+    return true;
+  }
+  const std::string shown = escape_for_terminal(text);
+  mistakes_.push_back(
+      {.code = Code::adapter_unsupported,
+       .where = input_.manifest.declared[origins.front()].where,
+       .message = format("{} cannot enforce {}: {}", target_, shown, reason),
+       .help = format("{}; or accept it with --accept-unenforced '{}'", help, shown)});
+  return false;
+}
+
+Checked<std::vector<std::string>> Support::finish() && {
+  for (const std::string& accepted : input_.options.accepted) {
+    if (contains(accepted_, accepted)) continue;
+    mistakes_.push_back(
+        {.code = Code::accept_unused,
+         .where = Span::nowhere(),
+         .message = format("--accept-unenforced {} accepts nothing", quoted(accepted)),
+         .help =
+             format("{} enforces it, or the policy does not hold it; remove the option", target_)});
+  }
+  if (!mistakes_.empty()) {
+    sort_diagnostics(mistakes_);
+    return std::unexpected(std::move(mistakes_));
+  }
+  std::ranges::sort(accepted_);
+  return std::move(accepted_);
+}
+
+void refuse_native_only(const Input& input, Support& support) {
+  for (const auto& grant : input.policy.files) {
+    const core::FsCapability& fs = grant.capability;
+    if (is_private_tmp(fs)) continue;
+    if (fs.path.shape == core::PathPattern::Shape::entries) {
+      support.unsupported(fs, grant.origins, "which entries match is only known at launch",
+                          "grant the directory, or use the native engine");
+    } else if (separates_adding_from_removing(fs)) {
+      support.unsupported(fs, grant.origins, "a writable mount allows adding and removing alike",
+                          "write fs:write if both are meant, or use the native engine");
+    }
+  }
+  for (const auto& grant : input.policy.variables) {
+    if (grant.capability.to.empty()) continue;
+    support.unsupported(grant.capability, grant.origins, "a sealed value needs capgate's broker",
+                        "use the native engine");
+  }
+}
+
+}  // namespace capgate::lower

@@ -1,0 +1,92 @@
+// What all lowerings share: the base of every sandbox, defaults, notes, and the refusal of what a
+// target cannot enforce.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lower/artifact.h"
+
+namespace capgate::lower {
+
+// Inside every sandbox the server is this user, whoever started it.
+inline constexpr std::string_view sandbox_id = "1000";
+inline constexpr std::string_view sandbox_hostname = "capgate";
+inline constexpr std::string_view sandbox_path =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+// HOME inside, when the caller's is not known.
+inline constexpr std::string_view default_home = "/home/user";
+
+// Files of the host's /etc that programs need and that hold no secret. Not every host has them all.
+[[nodiscard]] std::span<const std::string_view> base_etc_paths();
+
+struct GeneratedFile {
+  std::string_view path;
+  std::string contents;
+};
+// passwd, group, hosts, resolv.conf ...: made for the sandbox instead of shown from the host.
+// machine-id is derived from the policy, so that it is stable and not the host's.
+[[nodiscard]] std::vector<GeneratedFile> generated_etc_files(const Input& input,
+                                                             std::string_view home);
+
+// The limit that the policy states, or the safe default.
+[[nodiscard]] PlanLimit limit_of(const core::Policy& policy, core::LimitCapability::Kind kind);
+
+[[nodiscard]] SeccompNeeds seccomp_needs(const core::Policy& policy);
+
+// Names whose values the launcher supplies, sorted: env capabilities, and DISPLAY for x11.
+[[nodiscard]] std::vector<std::string> env_injections(const core::Policy& policy);
+
+// Notes that hold for every target: what the author accepted, named or opened wide.
+[[nodiscard]] std::vector<std::string> policy_notes(const Input& input);
+
+// The private /tmp: granting it opens nothing of the host.
+[[nodiscard]] bool is_private_tmp(const core::FsCapability& fs);
+
+// Answers, grant by grant, whether a target can keep what is declared.
+class Support {
+ public:
+  Support(std::string_view target, const Input& input) : target_(target), input_(input) {}
+
+  // The target cannot enforce this grant, because `reason`: an error with the remedy, unless the
+  // caller accepted the grant by name. Returns true if it was accepted.
+  bool unsupported(const core::Capability& capability, const core::Origins& origins,
+                   std::string reason, std::string help);
+
+  // Call at the end: also refuses names that were accepted in vain.
+  [[nodiscard]] Checked<std::vector<std::string>> finish() &&;
+
+ private:
+  std::string_view target_;
+  const Input& input_;
+  std::vector<std::string> accepted_;
+  Diagnostics mistakes_;
+};
+
+// What neither bwrap nor docker can keep, whatever their options are: sealed variables, fs grants
+// that separate adding from removing, entries that are looked up at launch.
+void refuse_native_only(const Input& input, Support& support);
+
+// Collects argv with the cause of each line.
+class ArgvBuilder {
+ public:
+  explicit ArgvBuilder(Artifact& artifact) : artifact_(artifact) {}
+  void because(std::string_view reason) { cause_ = {.reason = reason}; }
+  void because(const core::Origins& origins) { cause_ = {.origins = &origins}; }
+
+  template <typename... Words>
+  void add(const Words&... words) {
+    artifact_.lines.push_back({.first = artifact_.argv.size(), .cause = cause_});
+    (artifact_.argv.emplace_back(words), ...);
+  }
+
+ private:
+  Artifact& artifact_;
+  Cause cause_;
+};
+
+}  // namespace capgate::lower

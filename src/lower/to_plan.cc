@@ -1,0 +1,309 @@
+#include "lower/to_plan.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/ranges.h"
+#include "base/text.h"
+#include "core/rights.h"
+#include "core/sensitive.h"
+#include "lower/common.h"
+
+namespace capgate::lower {
+namespace {
+
+using core::FileRights;
+using core::IpcCapability;
+using core::LimitCapability;
+using Kind = PlanMount::Kind;
+
+constexpr std::string_view home_hole = "${HOME}";
+
+constexpr std::string_view read_rights[] = {"read_file", "read_dir"};
+constexpr std::string_view execute_rights[] = {"execute", "read_file", "read_dir"};
+constexpr std::string_view modify_rights[] = {"write_file", "truncate", "make_reg",
+                                              "make_dir",   "make_sym", "make_fifo"};
+constexpr std::string_view remove_rights[] = {"remove_file", "remove_dir"};
+
+// Moving between directories takes an entry away and adds one: only the full write can.
+std::vector<std::string_view> landlock_rights(FileRights rights) {
+  std::vector<std::string_view> out(std::begin(read_rights), std::end(read_rights));
+  const bool modify = rights.has(FileRights::modify);
+  const bool remove = rights.has(FileRights::remove);
+  if (modify) out.insert(out.end(), std::begin(modify_rights), std::end(modify_rights));
+  if (remove) out.insert(out.end(), std::begin(remove_rights), std::end(remove_rights));
+  if (modify && remove) out.emplace_back("refer");
+  return out;
+}
+
+std::vector<std::string_view> private_place_rights() {
+  auto out = landlock_rights({FileRights::read | FileRights::modify | FileRights::remove});
+  out.emplace_back("make_sock");
+  return out;
+}
+
+std::string_view rights_name(FileRights rights) {
+  const core::FsActions actions = core::actions_for(rights);
+  if (actions.has(core::FsAction::write)) return "write";
+  if (actions.has(core::FsAction::create)) return "create";
+  if (actions.has(core::FsAction::remove)) return "delete";
+  return "read";
+}
+
+class Planner {
+ public:
+  explicit Planner(const Input& input)
+      : input_(input),
+        policy_(input.policy),
+        home_(input.options.home.empty() ? home_hole : input.options.home),
+        support_("the native engine", input) {
+    plan_.server = input.manifest.name;
+    plan_.version = input.manifest.version;
+    plan_.arch = input.options.arch;
+  }
+
+  Checked<Artifact> lower() {
+    refuse_what_is_not_there_yet();
+    open_holes();
+    mount_base_system();
+    mount_private_places();
+    mount_grants();
+    mount_sockets();
+    mount_clock();
+    allow_files();
+    filter();
+    limit();
+    connect();
+    set_environment();
+
+    Artifact artifact{.target = "plan"};
+    artifact.notes = policy_notes(input_);
+    artifact.env_injections = env_injections(policy_);
+    artifact.unenforced = TRY(std::move(support_).finish());
+    artifact.plan = std::move(plan_);
+    return artifact;
+  }
+
+ private:
+  void refuse_what_is_not_there_yet() {
+    for (const auto& grant : policy_.variables) {
+      if (grant.capability.to.empty()) continue;
+      support_.unsupported(grant.capability, grant.origins, "sealed values are not implemented yet",
+                           "use env:inject without ?to=");
+    }
+  }
+
+  void open_holes() {
+    if (input_.options.home.empty()) hole("HOME", "the caller's home directory, private inside");
+    hole("IDS", "the host's user and group that the sandbox's user 1000 stands for");
+    hole("PROGRAM", "the server's program with its interpreter chain and their prefix");
+    for (const auto& grant : policy_.programs) {
+      hole(format("EXEC:{}", grant.capability.program), "the files that this program needs to run");
+      plan_.programs.push_back(grant.capability.program);
+    }
+    for (const auto& grant : policy_.files) {
+      if (grant.capability.path.shape != core::PathPattern::Shape::entries) continue;
+      hole(format("GLOB:{}", print(grant.capability.path)), "the entries that match at launch");
+    }
+  }
+
+  void hole(std::string name, std::string meaning) {
+    plan_.holes.push_back({.name = std::move(name), .meaning = std::move(meaning)});
+  }
+
+  void mount(PlanMount mount) { plan_.mounts.push_back(std::move(mount)); }
+
+  void mount_base_system() {
+    mount({.kind = Kind::bind, .target = "/usr", .detail = "read"});
+    for (const std::string_view directory : {"/usr/bin", "/usr/games", "/usr/local/bin",
+                                             "/usr/local/games", "/usr/local/sbin", "/usr/sbin"}) {
+      mount({.kind = Kind::programs, .target = std::string(directory), .if_present = true});
+    }
+    for (const std::string_view name : {"bin", "lib", "lib32", "lib64", "sbin"}) {
+      mount(
+          {.kind = Kind::symlink, .target = format("/{}", name), .detail = format("usr/{}", name)});
+    }
+    mount({.kind = Kind::bind, .target = "/nix/store", .detail = "read", .if_present = true});
+    for (const std::string_view path : base_etc_paths()) {
+      mount(
+          {.kind = Kind::bind, .target = std::string(path), .detail = "read", .if_present = true});
+    }
+    for (GeneratedFile& file : generated_etc_files(input_, home_)) {
+      mount({.kind = Kind::file,
+             .target = std::string(file.path),
+             .detail = std::move(file.contents)});
+    }
+  }
+
+  void mount_private_places() {
+    const std::uint64_t size = limit_of(policy_, LimitCapability::Kind::disk).value;
+    mount({.kind = Kind::proc, .target = "/proc"});
+    mount({.kind = Kind::tmpfs, .target = "/dev", .size = 65536});
+    for (const std::string_view name : {"full", "null", "random", "urandom", "zero"}) {
+      mount({.kind = Kind::device, .target = format("/dev/{}", name)});
+    }
+    mount({.kind = Kind::symlink, .target = "/dev/fd", .detail = "/proc/self/fd"});
+    mount({.kind = Kind::symlink, .target = "/dev/stdin", .detail = "/proc/self/fd/0"});
+    mount({.kind = Kind::symlink, .target = "/dev/stdout", .detail = "/proc/self/fd/1"});
+    mount({.kind = Kind::symlink, .target = "/dev/stderr", .detail = "/proc/self/fd/2"});
+    mount({.kind = Kind::tmpfs, .target = "/dev/shm", .size = size});
+    mount({.kind = Kind::tmpfs, .target = "/tmp", .size = size});
+    mount({.kind = Kind::tmpfs, .target = std::string(home_), .size = size});
+  }
+
+  void mount_grants() {
+    bool writes = false;
+    for (const auto& grant : policy_.files) {
+      const core::FsCapability& fs = grant.capability;
+      if (is_private_tmp(fs)) continue;
+      const FileRights rights = core::rights_of(fs.actions);
+      writes |= rights.has(FileRights::modify);
+      if (fs.path.shape == core::PathPattern::Shape::entries) {
+        mount({.kind = Kind::entries,
+               .target = print(fs.path),
+               .detail = std::string(rights_name(rights)),
+               .origins = &grant.origins});
+        continue;
+      }
+      mount({.kind = Kind::bind,
+             .target = fs.path.base,
+             .detail = std::string(rights_name(rights)),
+             .origins = &grant.origins});
+      mask_credentials(grant);
+    }
+    if (!writes) return;
+    for (const std::string_view name : core::protected_workspace_paths()) {
+      plan_.protected_names.emplace_back(name);
+    }
+  }
+
+  void mask_credentials(const core::Granted<core::FsCapability>& grant) {
+    const std::string& base = grant.capability.path.base;
+    for (core::HiddenPath& hidden : core::credentials_below(base, input_.options.home)) {
+      const bool named = std::ranges::any_of(policy_.files, [&](const auto& other) {
+        return other.capability.path.base == hidden.path;
+      });
+      if (named) continue;
+      const bool is_file = hidden.entry->kind == core::SensitiveKind::file;
+      mount({.kind = Kind::mask,
+             .target = std::move(hidden.path),
+             .detail = is_file ? "file" : "directory",
+             .if_present = true,
+             .origins = &grant.origins});
+    }
+  }
+
+  void mount_sockets() {
+    for (const auto& grant : policy_.sockets) {
+      const std::string path = socket_path(grant.capability);
+      if (path.empty()) continue;
+      mount({.kind = Kind::bind, .target = path, .detail = "socket", .origins = &grant.origins});
+    }
+  }
+
+  std::string socket_path(const IpcCapability& ipc) {
+    switch (ipc.kind) {
+      case IpcCapability::Kind::self:
+      case IpcCapability::Kind::netlink_route: return {};
+      case IpcCapability::Kind::unix_path: return ipc.path;
+      case IpcCapability::Kind::dbus_system: return "/run/dbus/system_bus_socket";
+      case IpcCapability::Kind::x11:
+        hole("DISPLAY", "the display number of the launcher's X server");
+        return "/tmp/.X11-unix/X${DISPLAY}";
+      case IpcCapability::Kind::dbus_session: break;
+    }
+    if (!input_.options.runtime_dir.empty()) return input_.options.runtime_dir + "/bus";
+    hole("XDG_RUNTIME_DIR", "the directory of the user's session bus");
+    return "${XDG_RUNTIME_DIR}/bus";
+  }
+
+  void mount_clock() {
+    for (const auto& grant : policy_.clocks) {
+      if (grant.capability.source != core::ClockCapability::Source::tzdata) continue;
+      for (const std::string_view path : {"/usr/share/zoneinfo", "/etc/localtime"}) {
+        mount({.kind = Kind::bind,
+               .target = std::string(path),
+               .detail = "read",
+               .origins = &grant.origins});
+      }
+    }
+  }
+
+  // Landlock repeats the mounts' promise at another place of the kernel: what a rule does not name
+  // cannot be used even if it became visible. Devices can be made nowhere.
+  void allow_files() {
+    const std::vector<std::string_view> read(std::begin(read_rights), std::end(read_rights));
+    const std::vector<std::string_view> execute(std::begin(execute_rights),
+                                                std::end(execute_rights));
+    plan_.landlock.push_back({.path = "${PROGRAM}", .rights = execute});
+    for (const std::string& program : plan_.programs) {
+      plan_.landlock.push_back({.path = format("${{EXEC:{}}}", program), .rights = execute});
+    }
+    for (const std::string_view path : {"/usr", "/nix/store", "/etc", "/proc"}) {
+      plan_.landlock.push_back({.path = std::string(path), .rights = read});
+    }
+    plan_.landlock.push_back({.path = "/dev", .rights = {"read_file", "read_dir", "write_file"}});
+    for (const std::string_view path :
+         {std::string_view("/dev/shm"), std::string_view("/tmp"), home_}) {
+      plan_.landlock.push_back({.path = std::string(path), .rights = private_place_rights()});
+    }
+    for (const auto& grant : policy_.files) {
+      if (is_private_tmp(grant.capability)) continue;
+      const bool entries = grant.capability.path.shape == core::PathPattern::Shape::entries;
+      const std::string path = print(grant.capability.path);
+      plan_.landlock.push_back(
+          {.path = entries ? format("${{GLOB:{}}}", path) : grant.capability.path.base,
+           .rights = landlock_rights(core::rights_of(grant.capability.actions))});
+    }
+  }
+
+  void filter() {
+    plan_.seccomp = seccomp_needs(policy_);
+    plan_.seccomp.exec_token = true;
+  }
+
+  void limit() {
+    using enum LimitCapability::Kind;
+    for (const auto kind : {cpu, disk, files, memory, pids, time}) {
+      const PlanLimit value = limit_of(policy_, kind);
+      if (value.value != 0) plan_.limits.push_back(value);
+    }
+  }
+
+  void connect() {
+    for (const auto& grant : policy_.connect) {
+      plan_.network.dns = true;
+      if (const auto port = grant.capability.endpoint.port) {
+        plan_.network.listeners.push_back(*port);
+      } else {
+        plan_.network.every_port = true;
+      }
+    }
+    sort_and_deduplicate(plan_.network.listeners);
+    for (const auto& grant : policy_.listen)
+      plan_.network.published.push_back(grant.capability.port);
+  }
+
+  void set_environment() {
+    plan_.environment = {{"HOME", std::string(home_)},
+                         {"LANG", "C.UTF-8"},
+                         {"PATH", std::string(sandbox_path)},
+                         {"TMPDIR", "/tmp"}};
+    for (const auto& grant : policy_.variables) {
+      const bool reads = grant.capability.action == core::EnvCapability::Action::read;
+      (reads ? plan_.env_read : plan_.env_inject).push_back(grant.capability.name);
+    }
+  }
+
+  const Input& input_;
+  const core::Policy& policy_;
+  std::string_view home_;
+  Support support_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Checked<Artifact> lower_to_plan(const Input& input) { return Planner(input).lower(); }
+
+}  // namespace capgate::lower

@@ -1,0 +1,56 @@
+#include "sys/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace capgate::sys {
+namespace {
+
+Sys<std::string> read_all(int fd, const std::string& subject, std::size_t most) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return std::unexpected(SysError{"fstat", errno, subject});
+  if (S_ISDIR(info.st_mode)) return std::unexpected(SysError{"read", EISDIR, subject});
+
+  // A regular file tells its size; one read more than that sees the end of it.
+  std::string text;
+  std::size_t size = 0;
+  std::size_t room = S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) + 1 : 65536;
+  while (size <= most) {
+    text.resize(size + std::min(room, most + 1 - size));
+    const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return std::unexpected(SysError{"read", errno, subject});
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+    if (size == text.size()) room = 65536;
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+Sys<std::string> read_file(const std::string& path, std::size_t most) {
+  if (path == "-") return read_all(STDIN_FILENO, "standard input", most);
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  if (file.get() < 0) return std::unexpected(SysError{"open", errno, path});
+  return read_all(file.get(), path, most);
+}
+
+Sys<void> write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return std::unexpected(SysError{"write", errno, ""});
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+bool is_terminal(int fd) { return ::isatty(fd) == 1; }
+
+}  // namespace capgate::sys

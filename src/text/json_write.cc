@@ -1,0 +1,116 @@
+#include "text/json_write.h"
+
+#include <charconv>
+
+namespace capgate::text {
+namespace {
+
+bool needs_escape(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; }
+
+void append_escape(std::string& out, char c) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  switch (c) {
+    case '"': out += "\\\""; return;
+    case '\\': out += "\\\\"; return;
+    case '\b': out += "\\b"; return;
+    case '\f': out += "\\f"; return;
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    default:
+      out += "\\u00";
+      out += hex[static_cast<unsigned char>(c) >> 4];
+      out += hex[static_cast<unsigned char>(c) & 15];
+  }
+}
+
+}  // namespace
+
+void append_json_string(std::string& out, std::string_view text) {
+  out += '"';
+  std::size_t copied = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (!needs_escape(text[i])) continue;
+    out += text.substr(copied, i - copied);
+    append_escape(out, text[i]);
+    copied = i + 1;
+  }
+  out += text.substr(copied);
+  out += '"';
+}
+
+JsonWriter& JsonWriter::key(std::string_view name) {
+  before_value();
+  append_json_string(out_, name);
+  out_ += style_ == Style::pretty ? ": " : ":";
+  after_key_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::string(std::string_view text) {
+  before_value();
+  append_json_string(out_, text);
+  return *this;
+}
+
+JsonWriter& JsonWriter::plain_string(std::string_view text) {
+  before_value();
+  out_ += '"';
+  out_ += text;
+  out_ += '"';
+  return *this;
+}
+
+JsonWriter& JsonWriter::number(std::uint64_t value) {
+  before_value();
+  char digits[20];
+  const auto end = std::to_chars(std::begin(digits), std::end(digits), value).ptr;
+  out_.append(std::begin(digits), end);
+  return *this;
+}
+
+JsonWriter& JsonWriter::boolean(bool value) {
+  before_value();
+  out_ += value ? "true" : "false";
+  return *this;
+}
+
+JsonWriter& JsonWriter::null() {
+  before_value();
+  out_ += "null";
+  return *this;
+}
+
+JsonWriter& JsonWriter::open(char bracket) {
+  before_value();
+  out_ += bracket;
+  ++depth_;
+  first_ = true;
+  return *this;
+}
+
+JsonWriter& JsonWriter::close(char bracket) {
+  --depth_;
+  if (!first_) new_line();
+  out_ += bracket;
+  first_ = false;
+  return *this;
+}
+
+void JsonWriter::before_value() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (!first_) out_ += ',';
+  if (depth_ > 0) new_line();
+  first_ = false;
+}
+
+void JsonWriter::new_line() {
+  if (style_ == Style::compact) return;
+  out_ += '\n';
+  out_.append(std::size_t{depth_} * 2, ' ');
+}
+
+}  // namespace capgate::text
