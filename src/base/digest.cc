@@ -2,7 +2,6 @@
 
 #include <sha2.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -16,11 +15,10 @@ std::string sha256_hex(std::string_view bytes) {
   SHA256Final(digest.data(), &context);
 
   constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex;
-  hex.reserve(digest.size() * 2);
-  for (const std::uint8_t byte : digest) {
-    hex += digits[byte >> 4];
-    hex += digits[byte & 15];
+  std::string hex(digest.size() * 2, '\0');
+  for (std::size_t i = 0; i < digest.size(); ++i) {
+    hex[2 * i] = digits[digest[i] >> 4];
+    hex[2 * i + 1] = digits[digest[i] & 15];
   }
   return hex;
 }
@@ -28,18 +26,16 @@ std::string sha256_hex(std::string_view bytes) {
 std::string base64(std::string_view bytes) {
   constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t count = std::min<std::size_t>(3, bytes.size() - i);
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      group = (group << 8) | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    out += digits[(group >> 18) & 63];
-    out += digits[(group >> 12) & 63];
-    out += count > 1 ? digits[(group >> 6) & 63] : '=';
-    out += count > 2 ? digits[group & 63] : '=';
+  const auto byte = [&](std::size_t i) -> std::uint32_t {
+    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U;
+  };
+  std::string out((bytes.size() + 2) / 3 * 4, '=');
+  for (std::size_t i = 0, o = 0; i < bytes.size(); i += 3, o += 4) {
+    const std::uint32_t group = (byte(i) << 16) | (byte(i + 1) << 8) | byte(i + 2);
+    out[o] = digits[(group >> 18) & 63];
+    out[o + 1] = digits[(group >> 12) & 63];
+    if (i + 1 < bytes.size()) out[o + 2] = digits[(group >> 6) & 63];
+    if (i + 2 < bytes.size()) out[o + 3] = digits[group & 63];
   }
   return out;
 }

@@ -69,7 +69,8 @@ std::string paint(std::string_view text, std::string_view sgr, Colour colour) {
 
 Source::Source(std::string name, std::string_view text) : name_(std::move(name)), text_(text) {
   starts_.push_back(0);
-  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos;
+       at = text.find('\n', at + 1)) {
     starts_.push_back(at + 1);
   }
 }
@@ -99,10 +100,9 @@ void sort_diagnostics(Diagnostics& diagnostics) {
 std::string render(const Diagnostic& diagnostic, const Source& source, Colour colour) {
   const std::string name = escape_for_terminal(source.name());
   const std::string label = paint(format("error[{}]", code_name(diagnostic.code)), "1;31", colour);
-  const std::string help =
-      diagnostic.help.empty()
-          ? std::string()
-          : format("{}: {}\n", paint("help", "1;36", colour), diagnostic.help);
+  const std::string help = diagnostic.help.empty()
+                               ? std::string()
+                               : format("{}: {}\n", paint("help", "1;36", colour), diagnostic.help);
   if (diagnostic.where == Span::nowhere()) {
     return format("{}: {}: {}\n{}", name, label, diagnostic.message, help);
   }
@@ -111,8 +111,8 @@ std::string render(const Diagnostic& diagnostic, const Source& source, Colour co
   const std::string_view line = source.line(number);
   const std::size_t start = source.line_start(number);
   const std::size_t begin = std::min<std::size_t>(diagnostic.where.begin - start, line.size());
-  const std::size_t end = std::clamp<std::size_t>(diagnostic.where.end, start + begin,
-                                                  start + line.size()) - start;
+  const std::size_t end =
+      std::clamp<std::size_t>(diagnostic.where.end, start + begin, start + line.size()) - start;
   const Excerpt excerpt = cut_excerpt(line, begin, end);
   const std::string gutter = format("{:>5}", number);
   return format("{}:{}:{}: {}: {}\n", name, number, column, label, diagnostic.message) +

@@ -16,7 +16,8 @@
 
 namespace capgate {
 
-// A text with its name and the places where its lines start. Keeps a view: the text must outlive it.
+// A text with its name and the places where its lines start. Keeps a view: the text must outlive
+// it.
 class Source {
  public:
   Source(std::string name, std::string_view text);

@@ -18,11 +18,10 @@ struct CodePoints {
 // Characters that change how the text around them is shown, or are not shown at all: the C1
 // controls, separators, bidirectional controls, and Unicode's Default_Ignorable_Code_Point.
 constexpr CodePoints deceptive[] = {
-    {0x80, 0x9f},       {0xad, 0xad},       {0x034f, 0x034f},   {0x061c, 0x061c},
-    {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},
-    {0x2028, 0x202e},   {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfe00, 0xfe0f},
-    {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},   {0x1bca0, 0x1bca3},
-    {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    {0x80, 0x9f},       {0xad, 0xad},       {0x034f, 0x034f},   {0x061c, 0x061c}, {0x115f, 0x1160},
+    {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e}, {0x2060, 0x206f},
+    {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
+    {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 };
 
 bool is_deceptive(char32_t c) {
@@ -84,12 +83,10 @@ std::string_view trim(std::string_view text) {
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
+  for (const std::string_view part : EachPart(text, separator)) {
+    parts.push_back(part);
   }
+  return parts;
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {
@@ -154,7 +151,9 @@ std::optional<std::size_t> find_invalid_utf8(std::string_view text) {
 }
 
 void append_utf8(std::string& out, char32_t c) {
-  const auto put = [&](char32_t byte) { out += static_cast<char>(static_cast<unsigned char>(byte)); };
+  const auto put = [&](char32_t byte) {
+    out += static_cast<char>(static_cast<unsigned char>(byte));
+  };
   if (c < 0x80) {
     put(c);
   } else if (c < 0x800) {
@@ -194,7 +193,8 @@ std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 80;
   if (text.size() <= longest) return format("\"{}\"", escape_for_terminal(text));
   std::size_t cut = longest;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U) --cut;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U)
+    --cut;
   return format("\"{}...\"", escape_for_terminal(text.substr(0, cut)));
 }
 

@@ -1,7 +1,9 @@
 // Small, exact helpers on text. Everything is byte-wise and independent of any locale.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,6 +28,37 @@ namespace capgate {
 [[nodiscard]] std::string to_lower(std::string_view text);
 [[nodiscard]] std::string_view trim(std::string_view text);
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+
+// The same parts one after the other, for range-for: nothing is allocated.
+class EachPart {
+ public:
+  EachPart(std::string_view text, char separator) : text_(text), separator_(separator) {}
+
+  class Iterator {
+   public:
+    Iterator(std::string_view rest, char separator)
+        : rest_(rest), size_(rest.find(separator)), separator_(separator) {}
+    std::string_view operator*() const { return rest_.substr(0, size_); }
+    Iterator& operator++() {
+      at_end_ = size_ == std::string_view::npos;
+      if (!at_end_) *this = Iterator(rest_.substr(size_ + 1), separator_);
+      return *this;
+    }
+    friend bool operator==(const Iterator& a, std::default_sentinel_t) { return a.at_end_; }
+
+   private:
+    std::string_view rest_;
+    std::size_t size_;
+    char separator_;
+    bool at_end_ = false;
+  };
+  [[nodiscard]] Iterator begin() const { return {text_, separator_}; }
+  [[nodiscard]] static std::default_sentinel_t end() { return {}; }
+
+ private:
+  std::string_view text_;
+  char separator_;
+};
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
 
 // Digits only: no sign, no space, no leading zero (but "0" itself), no overflow.
@@ -39,7 +72,8 @@ namespace capgate {
 void append_utf8(std::string& out, char32_t code_point);
 
 // Foreign text for a terminal or a log: control characters and DEL as \xNN, invalid UTF-8 as \xNN,
-// bidirectional and zero-width format characters as \u{NNNN}, so that what is seen is what is there.
+// bidirectional and zero-width format characters as \u{NNNN}, so that what is seen is what is
+// there.
 [[nodiscard]] std::string escape_for_terminal(std::string_view text);
 
 // Foreign text inside a message: escaped, cut to a readable length, in double quotes.

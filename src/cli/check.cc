@@ -27,7 +27,7 @@ int run(const Arguments& arguments, Output& output) {
     json.key("tools").number(loaded->manifest.tools.size());
     json.key("declared").number(loaded->manifest.declared.size()).key("grants").number(grants);
     json.key("manifestHash").string(loaded->manifest.hash);
-    json.key("policyHash").string(core::policy_hash(loaded->policy)).end_object();
+    json.key("policyHash").string(loaded->policy.hash).end_object();
     output.out += std::move(json).take() + "\n";
     return Exit::ok;
   }

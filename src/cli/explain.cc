@@ -109,7 +109,7 @@ void explain_as_json(const Loaded& loaded, Output& output) {
   json.begin_object().key("name").string(loaded.manifest.name);
   json.key("version").string(loaded.manifest.version);
   json.key("manifestHash").string(loaded.manifest.hash);
-  json.key("policyHash").string(core::policy_hash(loaded.policy));
+  json.key("policyHash").string(loaded.policy.hash);
   json.key("grants").begin_array();
   core::for_each_grant(loaded.policy, [&](const core::Capability& capability,
                                           const core::Origins& origins) {

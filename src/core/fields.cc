@@ -76,11 +76,15 @@ Result<Field> unquote(std::string_view raw, std::size_t offset, TextStorage& sto
   const Span where = Span::at(offset, offset + raw.size());
   if (!raw.starts_with('"')) return Field{.text = raw, .where = where};
   const std::string_view inner = raw.substr(1, raw.size() - 2);
-  if (!inner.contains('\\')) {
+  if (inner.find_first_of("\"\\") == std::string_view::npos) {
     return Field{.text = inner, .where = Span::at(offset + 1, offset + raw.size() - 1)};
   }
   std::string text;
   for (std::size_t i = 0; i < inner.size(); ++i) {
+    if (inner[i] == '"') {
+      return malformed(offset + i + 1, offset + i + 2, "a quote inside quotes",
+                       "a quote inside is written \\\"");
+    }
     if (inner[i] == '\\') {
       ++i;
       if (i == inner.size() || (inner[i] != '"' && inner[i] != '\\')) {

@@ -89,6 +89,7 @@ std::optional<std::string> feature_beyond_0_0(std::string_view text, const Capab
   if (const auto* ipc = std::get_if<IpcCapability>(&capability)) {
     using enum IpcCapability::Kind;
     if (ipc->kind == self || ipc->kind == netlink_route) return print(capability);
+    if (ipc->kind != x11 && !text.contains('"')) return "an endpoint without quotes";
     if (ipc->unsafe) return "?unsafe=true";
   }
   if (std::holds_alternative<LimitCapability>(capability)) return "limit";

@@ -16,15 +16,15 @@ std::string did_you_mean(std::string_view word, std::span<const std::string_view
   return format("known are: {}", known);
 }
 
-Result<std::vector<std::size_t>> parse_actions(const Field& field, std::string_view kind,
-                                               std::span<const std::string_view> known) {
+Result<Actions> parse_actions(const Field& field, std::string_view kind,
+                              std::span<const std::string_view> known) {
   if (field.text.empty()) {
     return fail(Code::cap_actions_empty, field.where, format("{} needs an action", kind),
                 format("write {}:{}:...", kind, known.front()));
   }
-  std::vector<std::size_t> actions;
+  Actions actions;
   std::size_t offset = 0;
-  for (const std::string_view part : split(field.text, ',')) {
+  for (const std::string_view part : EachPart(field.text, ',')) {
     const std::string_view action = trim(part);
     const auto found = std::ranges::find(known, action);
     if (found == known.end()) {
@@ -32,8 +32,7 @@ Result<std::vector<std::size_t>> parse_actions(const Field& field, std::string_v
       return fail(Code::cap_action_unknown, where,
                   format("{} has no action {}", kind, quoted(action)), did_you_mean(action, known));
     }
-    const auto index = static_cast<std::size_t>(found - known.begin());
-    if (!contains(actions, index)) actions.push_back(index);
+    actions.set(static_cast<std::size_t>(found - known.begin()));
     offset += part.size() + 1;
   }
   return actions;
@@ -42,9 +41,14 @@ Result<std::vector<std::size_t>> parse_actions(const Field& field, std::string_v
 Result<void> check_shape(const Fields& fields, std::size_t least, std::size_t most, Code code,
                          std::string_view form) {
   if (fields.count >= least && fields.count <= most) return {};
+  std::string help = "add what is missing";
+  if (fields.count > most) {
+    help = fields.kind.text == "fs" || fields.kind.text == "ipc"
+               ? "a scope that holds ':' stands in double quotes"
+               : "remove what does not belong to it; an IPv6 address stands in brackets";
+  }
   return fail(code, fields.rest.where, format("{} is written {}", fields.kind.text, form),
-              fields.count > most ? "a scope that holds ':' stands in double quotes"
-                                  : "add what is missing");
+              std::move(help));
 }
 
 Result<void> RefinementReader::check(std::string_view repeatable) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <optional>
 #include <span>
 #include <string>
@@ -37,9 +38,10 @@ namespace capgate::core::grammar {
 [[nodiscard]] Result<void> check_shape(const Fields& fields, std::size_t least, std::size_t most,
                                        Code code, std::string_view form);
 
-// The names in a comma-separated field, as indices into `known`; each counts once.
-[[nodiscard]] Result<std::vector<std::size_t>> parse_actions(
-    const Field& field, std::string_view kind, std::span<const std::string_view> known);
+// The names in a comma-separated field: bit i stands for the i-th of `known`.
+using Actions = std::bitset<4>;
+[[nodiscard]] Result<Actions> parse_actions(const Field& field, std::string_view kind,
+                                            std::span<const std::string_view> known);
 
 // Runs a parser of one field and moves its positions to where the field stands.
 template <typename Parse>

@@ -69,6 +69,7 @@ constexpr LimitForm limit_forms[] = {
 std::optional<std::uint64_t> parse_limit_value(std::string_view text, const LimitForm& form) {
   char unit = ' ';
   if (!text.empty() && !is_digit(text.back())) {
+    if (text.back() == ' ') return {};  // a blank is not "no unit"
     unit = text.back();
     text.remove_suffix(1);
   }
@@ -90,8 +91,9 @@ Result<Capability> parse_fs(const Fields& fields) {
                                  FsAction::remove};
   TRY(check_shape(fields, 2, 2, Code::cap_fs_shape, "fs:<actions>:<path>"));
   FsCapability out;
-  for (const std::size_t action : TRY(parse_actions(fields.items[0], "fs", known))) {
-    out.actions.add(values[action]);
+  const Actions actions = TRY(parse_actions(fields.items[0], "fs", known));
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    if (actions.test(i)) out.actions.add(values[i]);
   }
   out.path = TRY(in_field(fields.items[1], parse_path));
   constexpr std::string_view refinements[] = {"unsafe"};

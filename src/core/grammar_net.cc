@@ -18,7 +18,7 @@ Result<std::vector<std::string>> parse_list(const RefinementReader& reader, std:
   std::vector<std::string> out;
   const Refinement* refinement = reader.find(key);
   if (refinement == nullptr) return out;
-  for (const std::string_view item : split(refinement->value.text, ',')) {
+  for (const std::string_view item : EachPart(refinement->value.text, ',')) {
     if (item.empty() || !valid(item)) {
       return fail(Code::cap_refinement, refinement->value.where,
                   format("{} cannot hold {}", key, quoted(item)), std::string(help));
@@ -33,6 +33,10 @@ Result<Capability> parse_connect(const Fields& fields) {
   TRY(check_shape(fields, 2, 3, Code::cap_net_shape, "net:connect:HOST[:PORT]"));
   NetConnect out;
   out.endpoint.host = TRY(in_field(fields.items[1], parse_host));
+  if (fields.count == 3 && fields.items[2].text.starts_with("//")) {
+    return fail(Code::cap_net_port, fields.items[2].where, "this is a URL, not a host and a port",
+                "write the host and the port alone, for example net:connect:api.example.com:443");
+  }
   if (fields.count == 3) out.endpoint.port = TRY(in_field(fields.items[2], parse_port));
 
   constexpr std::string_view refinements[] = {"sni", "proto", "methods", "paths"};
@@ -108,12 +112,12 @@ Result<Capability> parse_net(const Fields& fields) {
   constexpr std::string_view known[] = {"connect", "listen"};
   TRY(check_shape(fields, 2, Fields::most, Code::cap_net_shape, "net:connect:HOST[:PORT]"));
   const auto actions = TRY(parse_actions(fields.items[0], "net", known));
-  if (actions.size() > 1) {
+  if (actions.count() > 1) {
     return fail(Code::cap_net_shape, fields.items[0].where,
                 "connect and listen have different scopes",
                 "write net:connect:HOST:PORT and net:listen:PORT");
   }
-  if (actions.front() == 0) return parse_connect(fields);
+  if (actions.test(0)) return parse_connect(fields);
   TRY(check_shape(fields, 2, 2, Code::cap_net_shape, "net:listen:PORT"));
   const RefinementReader reader(fields, {});
   TRY(reader.check());
@@ -125,7 +129,7 @@ Result<Capability> parse_env(const Fields& fields) {
   TRY(check_shape(fields, 2, 2, Code::cap_env_shape, "env:inject:NAME or env:read:NAME"));
   EnvCapability out;
   const auto actions = TRY(parse_actions(fields.items[0], "env", known));
-  if (contains(actions, std::size_t{1})) out.action = EnvCapability::Action::inject;
+  if (actions.test(1)) out.action = EnvCapability::Action::inject;
   out.name = TRY(in_field(fields.items[1], parse_variable_name));
   constexpr std::string_view refinements[] = {"to", "as", "unsafe"};
   const RefinementReader reader(fields, refinements);

@@ -46,7 +46,7 @@ bool ends_in_number(std::string_view name) {
 Result<void> check_label(std::string_view label, std::size_t offset) {
   const std::size_t end = offset + label.size();
   if (label.empty()) {
-    return fail(offset, offset + 1, "empty label in a host name", "remove the extra dot");
+    return fail(offset, end, "empty label in a host name", "remove the extra dot");
   }
   if (label.size() > longest_label) {
     return fail(offset, end, format("a label longer than {} characters", longest_label),
@@ -85,7 +85,7 @@ Result<std::string> parse_name(std::string_view text) {
                 "no DNS name can be that long");
   }
   std::size_t offset = 0;
-  for (const std::string_view label : split(name, '.')) {
+  for (const std::string_view label : EachPart(name, '.')) {
     TRY(check_label(label, offset));
     offset += label.size() + 1;
   }
@@ -98,16 +98,14 @@ Result<std::string> parse_name(std::string_view text) {
 
 Result<HostPattern> parse_ipv6_host(std::string_view text) {
   const bool bracketed = text.starts_with('[') && text.ends_with(']');
-  const auto address = parse_ipv6(bracketed ? text.substr(1, text.size() - 2) : text);
-  if (!address && text.contains('.')) {
+  const std::string_view inner = bracketed ? text.substr(1, text.size() - 2) : text;
+  const auto address = parse_ipv6(inner);
+  if (parse_ipv4(inner.substr(inner.rfind(':') + 1)) || (address && is_ipv4_mapped(*address))) {
     return fail(0, text.size(), "an IPv4 address in IPv6 form", "write the IPv4 address itself");
   }
   if (!address) {
     return fail(0, text.size(), "malformed IPv6 address",
-                "write it in brackets, for example [2001:db8::1], without a zone");
-  }
-  if (is_ipv4_mapped(*address)) {
-    return fail(0, text.size(), "an IPv4 address in IPv6 form", "write the IPv4 address itself");
+                "write a host name, or an address in brackets such as [2001:db8::1], without a zone");
   }
   return HostPattern{
       .kind = HostPattern::Kind::ipv6, .text = print_ipv6(*address), .address = *address};

@@ -34,6 +34,7 @@ class Reader {
                "write { \"name\": ..., \"version\": ..., \"tools\": [...] }");
       return std::unexpected(std::move(mistakes_));
     }
+    manifest_.home = home_;
     check_keys(root_, manifest_keys);
     read_grammar();
     manifest_.name = read_text(root_, "name");

@@ -47,7 +47,7 @@ class Merger {
 
   Checked<Policy> merge(std::optional<std::uint32_t> tool) {
     sort_out(tool);
-    merge_files(policy_.files);
+    merge_files(policy_.files, manifest_.home);
     merge_net(policy_.connect);
     fold_equal(policy_.listen);
     fold_equal(policy_.sockets);
@@ -63,6 +63,7 @@ class Merger {
     for_each_list([](auto& grants) {
       for (auto& grant : grants) sort_and_deduplicate(grant.origins);
     });
+    policy_.hash = policy_hash(policy_);
     return std::move(policy_);
   }
 
@@ -111,6 +112,7 @@ class Merger {
   void merge_variables() {
     fold(policy_.variables, [](const EnvCapability& c) { return std::string_view(c.name); },
          [&](auto& kept, const auto& other) { combine_variables(kept, other); });
+    for (auto& grant : policy_.variables) sort_and_deduplicate(grant.capability.to);
   }
 
   // inject beats read. A value that one tool seals and another one holds would not be sealed.
@@ -130,7 +132,6 @@ class Merger {
                "give all of them the same &as=");
     } else {
       env.to.insert(env.to.end(), other.capability.to.begin(), other.capability.to.end());
-      sort_and_deduplicate(env.to);
     }
   }
 

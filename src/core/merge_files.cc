@@ -1,6 +1,7 @@
 #include "core/merge_files.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include "core/rights.h"
@@ -21,7 +22,11 @@ bool before_in_tree(const Grant& a, const Grant& b) {
   const bool left_entries = left.shape == Shape::entries;
   const bool right_entries = right.shape == Shape::entries;
   if (left_entries != right_entries) return right_entries;
-  if (left.glob != right.glob) return left.glob < right.glob;
+  // "*" first, since it may cover the others.
+  if (left.glob != right.glob) {
+    return std::tuple(left.glob != "*", std::string_view(left.glob)) <
+           std::tuple(right.glob != "*", std::string_view(right.glob));
+  }
   return a.origins < b.origins;
 }
 
@@ -40,6 +45,8 @@ void append(Origins& into, const Origins& from) { into.insert(into.end(), from.b
 
 class FileMerger {
  public:
+  explicit FileMerger(std::string_view home) : home_(home) {}
+
   void add(Grant grant) {
     const PathPattern& path = grant.capability.path;
     while (!parents_.empty() && !is_at_or_below(path.base, at(parents_.back()).capability.path.base)) {
@@ -48,7 +55,7 @@ class FileMerger {
     const FileRights own = rights_of(grant.capability.actions);
     const FileRights inherited =
         parents_.empty() ? FileRights{} : rights_of(at(parents_.back()).capability.actions);
-    if (!parents_.empty() && inherited.covers(own)) {
+    if (!parents_.empty() && inherited.covers(own) && !names_credential(path.base)) {
       append(at(parents_.back()).origins, grant.origins);
       return;
     }
@@ -69,6 +76,13 @@ class FileMerger {
  private:
   Grant& at(std::size_t index) { return out_[index]; }
 
+  // True if the path is a credential, or below one, that the grant above it does not name.
+  bool names_credential(std::string_view path) {
+    const CredentialPath* entry = credential_at(path, home_);
+    return entry != nullptr &&
+           entry != credential_at(at(parents_.back()).capability.path.base, home_);
+  }
+
   // "/d/*" sorts before every other glob of /d, so it is still at hand if it was kept.
   Grant* covering_star(const Grant& grant, FileRights own) {
     const PathPattern& path = grant.capability.path;
@@ -84,6 +98,7 @@ class FileMerger {
     return covers ? &star : nullptr;
   }
 
+  std::string_view home_;
   std::vector<Grant> out_;
   std::vector<std::size_t> parents_;  // grants that hold at the current path, outermost first
   std::size_t star_ = SIZE_MAX;
@@ -108,11 +123,11 @@ void combine_same_targets(std::vector<Grant>& grants) {
 
 }  // namespace
 
-void merge_files(std::vector<Grant>& grants) {
+void merge_files(std::vector<Grant>& grants, std::string_view home) {
   if (grants.empty()) return;
   std::ranges::sort(grants, before_in_tree);
   combine_same_targets(grants);
-  FileMerger merger;
+  FileMerger merger(home);
   for (Grant& grant : grants) {
     merger.add(std::move(grant));
   }

@@ -9,14 +9,6 @@ namespace {
 
 using Grant = Granted<NetConnect>;
 
-// True if `wide` lets through everything that `narrow` does. Methods and paths only narrow; sni and
-// proto change what is checked, so they must agree.
-bool covers(const NetRefinements& wide, const NetRefinements& narrow) {
-  if (wide == narrow) return true;
-  return wide.sni == narrow.sni && wide.proto == narrow.proto && wide.methods.empty() &&
-         wide.paths.empty();
-}
-
 class Index {
  public:
   explicit Index(std::vector<Grant>& grants) : grants_(grants) {}
@@ -54,16 +46,19 @@ class Index {
     return find_endpoint({.host = host, .port = grant.capability.endpoint.port}, grant);
   }
 
+  // Methods and paths only narrow; sni and proto change what is checked, so they must agree. So two
+  // rules can cover: the one without methods and paths, and the one that is refined alike.
   Grant* find_endpoint(const Endpoint& endpoint, const Grant& grant) {
-    const auto key = [](const Grant& g) -> const Endpoint& { return g.capability.endpoint; };
-    const auto range = std::ranges::equal_range(grants_, endpoint, {}, key);
-    for (Grant& candidate : range) {
-      if (&candidate != &grant &&
-          covers(candidate.capability.refinements, grant.capability.refinements)) {
-        return &candidate;
-      }
-    }
-    return nullptr;
+    const NetRefinements& own = grant.capability.refinements;
+    const NetRefinements plain{.sni = own.sni, .proto = own.proto};
+    if (Grant* found = find({.endpoint = endpoint, .refinements = plain}, grant)) return found;
+    return find({.endpoint = endpoint, .refinements = own}, grant);
+  }
+
+  Grant* find(const NetConnect& wanted, const Grant& grant) {
+    const auto it = std::ranges::lower_bound(grants_, wanted, {}, &Grant::capability);
+    const bool found = it != grants_.end() && it->capability == wanted && &*it != &grant;
+    return found ? &*it : nullptr;
   }
 
   std::vector<Grant>& grants_;

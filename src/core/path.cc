@@ -20,6 +20,13 @@ std::unexpected<Diagnostic> fail(Code code, std::size_t begin, std::size_t end, 
                                     .help = std::move(help)});
 }
 
+// White space at the end of the last component that counts: "/a /./" is "/a ".
+std::optional<std::size_t> find_last_blank(std::string_view text) {
+  while (text.ends_with('/') || text.ends_with("/.")) text.remove_suffix(1);
+  if (text.empty() || !is_space(text.back())) return {};
+  return text.size() - 1;
+}
+
 Result<void> check_characters(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (is_control(text[i])) {
@@ -27,19 +34,19 @@ Result<void> check_characters(std::string_view text) {
                   "name the path without it; such names are refused");
     }
   }
-  if (is_space(text.back())) {
-    return fail(Code::cap_fs_path, text.size() - 1, text.size(), "the path ends with white space",
+  if (const auto blank = find_last_blank(text)) {
+    return fail(Code::cap_fs_path, *blank, *blank + 1, "the path ends with white space",
                 "remove it");
   }
   if (const std::size_t at = text.find_first_of("[]{}"); at != std::string_view::npos) {
     return fail(Code::cap_fs_glob, at, at + 1, "brackets and braces are not supported in paths",
                 "write one capability for each path; only '*' in the last component is a glob");
   }
-  const std::size_t dollar = text.find('$');
-  if (dollar != std::string_view::npos && dollar + 1 < text.size() &&
-      (is_alpha(text[dollar + 1]) || text[dollar + 1] == '_')) {
-    return fail(Code::cap_variable, dollar, text.size(), "variables are written with braces",
-                "write ${NAME} and bind it with --set NAME=VALUE");
+  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] == '$' && (is_alpha(text[i + 1]) || text[i + 1] == '_')) {
+      return fail(Code::cap_variable, i, text.size(), "variables are written with braces",
+                  "write ${NAME} and bind it with --set NAME=VALUE");
+    }
   }
   return {};
 }

@@ -3,7 +3,7 @@
 //
 //   const Policy policy = TRY(merge(manifest));
 //   policy_lines(policy)  -> {"env:inject:TOKEN", "fs:write:/workspace/**", ...}
-//   policy_hash(policy)   -> "sha256:...", which changes exactly when those lines change
+//   policy.hash           -> "sha256:...", which changes exactly when those lines change
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@ struct Policy {
   std::vector<Granted<ClockCapability>> clocks;
   std::vector<Granted<LimitCapability>> limits;
   std::vector<Granted<AssertCapability>> assertions;
+  std::string hash;  // policy_hash of the lists: several places print it, one computes it
 };
 
 // Calls `use(Capability, origins)` for each grant, in the order of the members above.

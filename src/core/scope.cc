@@ -58,7 +58,8 @@ Result<void> check_scope(const Capability& capability, std::string_view home) {
   if (const auto* ipc = std::get_if<IpcCapability>(&capability)) return check_ipc(*ipc);
   if (const auto* env = std::get_if<EnvCapability>(&capability)) {
     return check_unsafe(env->unsafe, is_loader_variable(env->name)
-                                         ? format("{} decides what code a program loads", env->name)
+                                         ? format("{} decides what programs load, trust or start",
+                                                  env->name)
                                          : std::string());
   }
   return {};

@@ -1,5 +1,5 @@
-// The numbers of Linux's system calls on the two architectures that capgate knows, as data: pure code
-// may not include a system header, and the newest calls are in no header of the build machine.
+// The numbers of Linux's system calls on the two architectures that capgate knows, as data: pure
+// code may not include a system header, and the newest calls are in no header of the build machine.
 // Sorted by name (checked when compiling). Source: the kernel's own tables up to Linux 6.18; the
 // test compares every entry with libseccomp, for both architectures.
 #pragma once

@@ -49,7 +49,7 @@ Result<void> for_each_variable(const Field& field, Use use) {
 
 Result<const Binding*> find_binding(std::string_view name, Span where, const Bindings& bindings) {
   const auto binding = std::ranges::find(bindings, name, &Binding::name);
-  if (binding == bindings.end()) {
+  if (binding == bindings.end() || binding->values.empty()) {
     return fail(where, format("variable {} is not bound", name),
                 format("bind it with --set {}=VALUE", name));
   }

@@ -1,5 +1,7 @@
 #include "lower/artifact.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/text.h"
 #include "core/version.h"
@@ -9,9 +11,10 @@ namespace {
 
 using text::JsonWriter;
 
-void write_strings(JsonWriter& json, std::string_view key, std::span<const std::string> items) {
+template <typename Items>
+void write_strings(JsonWriter& json, std::string_view key, const Items& items) {
   json.key(key).begin_array();
-  for (const std::string& item : items)
+  for (const std::string_view item : items)
     json.string(item);
   json.end_array();
 }
@@ -90,7 +93,7 @@ void write_options(JsonWriter& json, const Options& options) {
 void write_provenance(JsonWriter& json, const Artifact& artifact, const Input& input) {
   json.key("provenance").begin_object();
   json.key("manifestHash").string(input.manifest.hash);
-  json.key("policyHash").string(core::policy_hash(input.policy));
+  json.key("policyHash").string(input.policy.hash);
   json.key("grammarVersion").string(input.manifest.grammar);
   json.key("canonicalization").string("RFC8785");
   json.key("target").string(artifact.target);
@@ -99,12 +102,12 @@ void write_provenance(JsonWriter& json, const Artifact& artifact, const Input& i
   json.end_object();
 }
 
-void write_cause(std::string& out, const Line& line, const Input& input, const Source& source) {
-  if (line.cause.origins == nullptr) {
-    out += format("    # {}\n", line.cause.reason);
+void write_cause(std::string& out, const Cause& cause, const Input& input, const Source& source) {
+  if (cause.origins == nullptr) {
+    out += format("    # {}\n", cause.reason);
     return;
   }
-  for (const std::uint32_t index : *line.cause.origins) {
+  for (const std::uint32_t index : *cause.origins) {
     const core::Declared& declared = input.manifest.declared[index];
     const auto [number, column] = source.position(declared.where.begin);
     out += format("    # {}  {}:{}:{}  {}\n", escape_for_terminal(print(declared.capability)),
@@ -113,15 +116,65 @@ void write_cause(std::string& out, const Line& line, const Input& input, const S
   }
 }
 
-bool same_cause(const Line& a, const Line& b) {
-  return a.cause.origins == b.cause.origins && a.cause.reason == b.cause.reason;
+bool same_cause(const Cause& a, const Cause& b) {
+  return a.origins == b.origins && a.reason == b.reason;
+}
+
+std::string explain_argv(const Artifact& artifact, const Input& input, const Source& source) {
+  std::string out;
+  for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
+    const Line& line = artifact.lines[i];
+    if (i == 0 || !same_cause(line.cause, artifact.lines[i - 1].cause)) {
+      write_cause(out, line.cause, input, source);
+    }
+    const std::size_t end =
+        i + 1 < artifact.lines.size() ? artifact.lines[i + 1].first : artifact.argv.size();
+    for (std::size_t word = line.first; word < end; ++word) {
+      out += word == line.first ? "" : " ";
+      out += escape_for_terminal(artifact.argv[word]);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string explain_plan(const Plan& plan, const Input& input, const Source& source) {
+  std::string out;
+  const core::Origins* last = nullptr;
+  for (std::size_t i = 0; i < plan.mounts.size(); ++i) {
+    const PlanMount& mount = plan.mounts[i];
+    if (i == 0 || mount.origins != last) {
+      write_cause(out, {.reason = "base of every sandbox", .origins = mount.origins}, input, source);
+    }
+    last = mount.origins;
+    out += format("{} {}{}{}\n", kind_name(mount.kind), escape_for_terminal(mount.target),
+                  mount.kind == PlanMount::Kind::file || mount.detail.empty() ? "" : " ",
+                  mount.kind == PlanMount::Kind::file ? "" : escape_for_terminal(mount.detail));
+  }
+  core::for_each_grant(input.policy, [&](const core::Capability& capability, const auto& origins) {
+    if (std::holds_alternative<core::FsCapability>(capability)) return;
+    write_cause(out, {.reason = {}, .origins = &origins}, input, source);
+    out += format("{}\n", escape_for_terminal(print(capability)));
+  });
+  return out;
 }
 
 }  // namespace
 
+std::string_view TextStore::keep(std::string_view text) {
+  constexpr std::size_t least = 2048;
+  if (blocks_.empty() || blocks_.back().capacity() - blocks_.back().size() < text.size()) {
+    blocks_.emplace_back().reserve(std::max(least, text.size()));
+  }
+  std::string& block = blocks_.back();
+  const std::size_t begin = block.size();
+  block += text;
+  return std::string_view(block).substr(begin);
+}
+
 std::string print_json(const Artifact& artifact, const Input& input, JsonWriter::Style style) {
   JsonWriter json(style);
-  json.reserve(8192);
+  json.reserve(16384);
   json.begin_object();
   if (artifact.plan) {
     write_plan(json.key("plan"), *artifact.plan);
@@ -141,19 +194,8 @@ std::string print_json(const Artifact& artifact, const Input& input, JsonWriter:
 }
 
 std::string print_explanation(const Artifact& artifact, const Input& input, const Source& source) {
-  std::string out;
-  for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
-    const Line& line = artifact.lines[i];
-    if (i == 0 || !same_cause(line, artifact.lines[i - 1])) write_cause(out, line, input, source);
-    const std::size_t end =
-        i + 1 < artifact.lines.size() ? artifact.lines[i + 1].first : artifact.argv.size();
-    for (std::size_t word = line.first; word < end; ++word) {
-      out += word == line.first ? "" : " ";
-      out += escape_for_terminal(artifact.argv[word]);
-    }
-    out += '\n';
-  }
-  return out;
+  return artifact.plan ? explain_plan(*artifact.plan, input, source)
+                       : explain_argv(artifact, input, source);
 }
 
 std::string_view arch_name(Arch arch) { return arch == Arch::x86_64 ? "x86_64" : "aarch64"; }

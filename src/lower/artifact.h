@@ -59,14 +59,30 @@ struct Line {
 // A descriptor that the launcher must pass to the program.
 struct Descriptor {
   unsigned fd = 0;
-  std::string purpose;
-  std::string base64;              // its contents; empty: only the launcher knows them
+  std::string_view purpose;
+  std::string_view base64;         // its contents; empty: only the launcher knows them
   std::vector<std::string> names;  // then: the variables whose values it must hold
 };
 
+// Texts that a lowering made, for views of them: they stay where they are when the store moves. It
+// cannot be copied, since the views of a copy would still be those of the original.
+class TextStore {
+ public:
+  TextStore() = default;
+  TextStore(TextStore&&) = default;
+  TextStore& operator=(TextStore&&) = default;
+
+  [[nodiscard]] std::string_view keep(std::string_view text);
+
+ private:
+  std::vector<std::string> blocks_;  // never filled beyond what was reserved
+};
+
+// Its views are of constants, of the input that was lowered, or of `texts`: most words of most
+// artifacts are the same, and a copy of each would cost more than all of the rest.
 struct Artifact {
   std::string_view target;
-  std::vector<std::string> argv;
+  std::vector<std::string_view> argv;
   std::vector<Line> lines;
   std::optional<Plan> plan;  // for our own engine, instead of argv
   std::vector<Descriptor> fds;
@@ -74,6 +90,7 @@ struct Artifact {
   std::vector<std::string> notes;
   std::vector<std::string> unenforced;
   std::vector<std::string> not_covered;
+  TextStore texts;
 };
 
 [[nodiscard]] std::string print_json(const Artifact& artifact, const Input& input,

@@ -129,8 +129,7 @@ std::vector<NumberedRule> sorted_by_number(Arch arch, const std::vector<Rule>& r
 
   std::vector<NumberedRule> sorted;
   sorted.reserve(keys.size());
-  for (const std::uint32_t key : keys)
-    sorted.push_back({key >> 16, &rules[key & 0xffff]});
+  for (const std::uint32_t key : keys) sorted.push_back({key >> 16, &rules[key & 0xffff]});
   return sorted;
 }
 
@@ -150,8 +149,9 @@ std::vector<Range> find_ranges(std::span<const NumberedRule> sorted) {
   for (std::size_t begin = 0; begin < sorted.size();) {
     const std::uint32_t number = sorted[begin].number;
     std::size_t end = begin;
-    while (end < sorted.size() && sorted[end].number == number)
+    while (end < sorted.size() && sorted[end].number == number) {
       ++end;
+    }
     if (number > next_number) append_merging(ranges, {.first = next_number, .rules = {}});
     append_merging(ranges, {.first = number, .rules = sorted.subspan(begin, end - begin)});
     next_number = number + 1;
@@ -249,8 +249,9 @@ void write_prologue(BackwardWriter& out, Arch arch, Label search) {
 }
 
 void append_little_endian(std::string& out, std::uint32_t value, unsigned bytes) {
-  for (unsigned i = 0; i < bytes; ++i)
+  for (unsigned i = 0; i < bytes; ++i) {
     out += static_cast<char>((value >> (8 * i)) & 0xff);
+  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "lower/bwrap.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/format.h"
@@ -50,6 +51,7 @@ class Bwrap {
     artifact_.target = "bwrap";
     artifact_.argv.reserve(256);
     artifact_.lines.reserve(96);
+    artifact_.fds.reserve(9);
   }
 
   Checked<Artifact> lower() {
@@ -87,9 +89,12 @@ class Bwrap {
 
   void isolate() {
     argv_.because("isolation: every namespace is new");
-    for (const std::string_view name : {"user", "ipc", "pid", "net", "uts", "cgroup"}) {
-      argv_.add(format("--unshare-{}", name));
-    }
+    argv_.add("--unshare-user");
+    argv_.add("--unshare-ipc");
+    argv_.add("--unshare-pid");
+    argv_.add("--unshare-net");
+    argv_.add("--unshare-uts");
+    argv_.add("--unshare-cgroup");
     if (!seccomp_needs(policy_).nested_sandbox) argv_.add("--disable-userns");
     argv_.because("identity: an unprivileged user, no capabilities, no terminal");
     argv_.add("--uid", sandbox_id);
@@ -111,9 +116,11 @@ class Bwrap {
   void mount_base_system() {
     argv_.because("base system, read-only");
     argv_.add("--ro-bind", "/usr", "/usr");
-    for (const std::string_view name : {"bin", "lib", "lib32", "lib64", "sbin"}) {
-      argv_.add("--symlink", format("usr/{}", name), format("/{}", name));
-    }
+    argv_.add("--symlink", "usr/bin", "/bin");
+    argv_.add("--symlink", "usr/lib", "/lib");
+    argv_.add("--symlink", "usr/lib32", "/lib32");
+    argv_.add("--symlink", "usr/lib64", "/lib64");
+    argv_.add("--symlink", "usr/sbin", "/sbin");
     argv_.add("--ro-bind-try", "/nix/store", "/nix/store");
     for (const std::string_view path : base_etc_paths()) {
       argv_.add("--ro-bind-try", path, path);
@@ -124,9 +131,12 @@ class Bwrap {
     argv_.because("generated, so that nothing of the host's own is shown");
     unsigned fd = first_file_fd;
     for (const GeneratedFile& file : generated_etc_files(input_, home_)) {
+      // Nothing can be mounted on top of one: bwrap has unlinked the file behind it.
+      if (is_granted(file.path)) continue;
       argv_.add("--ro-bind-data", std::to_string(fd), file.path);
-      artifact_.fds.push_back(
-          {.fd = fd, .purpose = std::string(file.path), .base64 = base64(file.contents)});
+      artifact_.fds.push_back({.fd = fd,
+                               .purpose = file.path,
+                               .base64 = artifact_.texts.keep(base64(file.contents))});
       ++fd;
     }
   }
@@ -135,8 +145,8 @@ class Bwrap {
     argv_.because("private /proc, /dev, /tmp and HOME");
     argv_.add("--proc", "/proc");
     argv_.add("--tmpfs", "/dev");
-    for (const std::string_view name : {"full", "null", "random", "urandom", "zero"}) {
-      const std::string device = format("/dev/{}", name);
+    for (const std::string_view device :
+         {"/dev/full", "/dev/null", "/dev/random", "/dev/urandom", "/dev/zero"}) {
       argv_.add("--dev-bind", device, device);
     }
     argv_.add("--symlink", "/proc/self/fd", "/dev/fd");
@@ -149,6 +159,30 @@ class Bwrap {
       argv_.add("--size", std::to_string(disk.value), "--tmpfs", place);
     }
     argv_.add("--remount-ro", "/dev");
+    close_proc();
+  }
+
+  // The kernel guards many files of /proc by root's uid alone, and when root starts bwrap the
+  // server has it: a line in /proc/sys/kernel/core_pattern would run any program outside, as root.
+  void close_proc() {
+    if (!seccomp_needs(policy_).nested_sandbox) return argv_.add("--remount-ro", "/proc");
+    // An inner sandbox writes its own /proc/self/uid_map, so here only what is not a process.
+    argv_.add("--ro-bind", "/proc/sys", "/proc/sys");
+    for (const std::string_view path :
+         {"/proc/acpi", "/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/mtrr",
+          "/proc/scsi", "/proc/sysrq-trigger"}) {
+      argv_.add("--ro-bind-try", path, path);
+    }
+  }
+
+  // A directory that may be missing. So may the empty one on some future kernel, and then every
+  // such mount would be left out in silence: hence one that must succeed.
+  void hide_if_there(std::string_view directory) {
+    if (!std::exchange(has_empty_directory_, true)) {
+      const std::string empty = format("/{}", empty_directory);
+      argv_.add("--ro-bind", empty, empty);
+    }
+    argv_.add("--ro-bind-try", empty_if_directory(directory), std::string(directory));
   }
 
   // With --program, the program directories hold those programs and the declared ones, nothing
@@ -163,15 +197,19 @@ class Bwrap {
       return;
     }
     const std::vector<std::string> visible = visible_programs();
+    const auto is_filled = [&](std::string_view directory) {
+      return std::ranges::any_of(visible, [&](const std::string& program) {
+        return core::is_at_or_below(program, directory);
+      });
+    };
     argv_.because("program directories hold only the server's program and declared ones");
+    // The empty ones first: where /usr/sbin is a link to bin, the filled one must lie on top.
     for (const std::string_view directory : program_directories) {
-      if (std::ranges::any_of(visible, [&](const std::string& program) {
-            return core::is_at_or_below(program, directory);
-          })) {
-        argv_.add("--tmpfs", directory);
-      } else {
-        argv_.add("--ro-bind-try", empty_if_directory(directory), directory);
-      }
+      if (is_filled(directory)) continue;
+      hide_if_there(directory);
+    }
+    for (const std::string_view directory : program_directories) {
+      if (is_filled(directory)) argv_.add("--tmpfs", directory);
     }
     for (const std::string& program : visible) {
       because_of_program(program);
@@ -179,11 +217,7 @@ class Bwrap {
     }
     argv_.because("program directories hold only the server's program and declared ones");
     for (const std::string_view directory : program_directories) {
-      if (std::ranges::any_of(visible, [&](const std::string& program) {
-            return core::is_at_or_below(program, directory);
-          })) {
-        argv_.add("--remount-ro", directory);
-      }
+      if (is_filled(directory)) argv_.add("--remount-ro", directory);
     }
     artifact_.notes.emplace_back(
         "exec: programs that a package keeps below /usr/lib or /usr/libexec stay visible");
@@ -203,13 +237,15 @@ class Bwrap {
   }
 
   void because_of_program(std::string_view path) {
-    for (const auto& grant : policy_.programs) {
-      if (path.ends_with("/" + grant.capability.program)) {
-        argv_.because(grant.origins);
-        return;
-      }
+    const std::string_view name = path.substr(path.rfind('/') + 1);
+    const auto program = std::ranges::lower_bound(
+        policy_.programs, name, {},
+        [](const auto& grant) { return std::string_view(grant.capability.program); });
+    if (program != policy_.programs.end() && program->capability.program == name) {
+      argv_.because(program->origins);
+    } else {
+      argv_.because("--program");
     }
-    argv_.because("--program");
   }
 
   void mount_grants() {
@@ -219,8 +255,9 @@ class Bwrap {
       if (is_private_tmp(fs) || fs.path.shape == core::PathPattern::Shape::entries) continue;
       const bool reads_only = fs.actions.has(FsAction::read);
       writes |= !reads_only;
+      const std::string_view path = fs.path.base;
       argv_.because(grant.origins);
-      argv_.add(reads_only ? "--ro-bind" : "--bind", fs.path.base, fs.path.base);
+      argv_.add(reads_only ? "--ro-bind" : "--bind", path, path);
       mask_credentials(grant);
     }
     if (policy_.files.empty()) return;
@@ -237,7 +274,7 @@ class Bwrap {
     const std::string& base = grant.capability.path.base;
     std::vector<std::string> masks;
     for (const core::HiddenPath& hidden : core::credentials_below(base, input_.options.home)) {
-      if (is_granted(hidden.path)) continue;
+      if (is_granted(policy_, hidden.path)) continue;
       std::string directory = hidden.path;
       if (hidden.entry->kind == core::SensitiveKind::file) {
         directory.resize(directory.rfind('/'));
@@ -254,27 +291,16 @@ class Bwrap {
     sort_and_deduplicate(masks);
     for (const std::string& mask : masks) {
       if (is_below_another(mask, masks)) continue;
-      if (holds_a_grant(mask)) {
+      if (holds_a_grant(policy_, mask)) {
         argv_.add("--tmpfs", mask);  // it exists, since a grant below it must
       } else {
-        argv_.add("--ro-bind-try", empty_if_directory(mask), mask);
+        hide_if_there(mask);
       }
     }
     if (!masks.empty()) {
       artifact_.notes.push_back(
           format("fs: credential paths below {} are hidden", escape_for_terminal(base)));
     }
-  }
-
-  [[nodiscard]] bool is_granted(std::string_view path) const {
-    return std::ranges::any_of(
-        policy_.files, [&](const auto& grant) { return grant.capability.path.base == path; });
-  }
-
-  [[nodiscard]] bool holds_a_grant(std::string_view path) const {
-    return std::ranges::any_of(policy_.files, [&](const auto& grant) {
-      return core::is_at_or_below(grant.capability.path.base, path);
-    });
   }
 
   static bool is_below_another(std::string_view path, const std::vector<std::string>& others) {
@@ -355,6 +381,7 @@ class Bwrap {
   Support support_;
   Artifact artifact_;
   ArgvBuilder argv_;
+  bool has_empty_directory_ = false;
 };
 
 }  // namespace

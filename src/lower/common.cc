@@ -85,6 +85,11 @@ void note_rest(const core::Policy& policy, std::vector<std::string>& notes) {
   }
 }
 
+// What a policy's files are sorted by.
+std::string_view base_of(const core::Granted<core::FsCapability>& grant) {
+  return grant.capability.path.base;
+}
+
 bool separates_adding_from_removing(const core::FsCapability& fs) {
   return fs.actions.has(core::FsAction::create) || fs.actions.has(core::FsAction::remove);
 }
@@ -93,19 +98,24 @@ bool separates_adding_from_removing(const core::FsCapability& fs) {
 
 std::span<const std::string_view> base_etc_paths() { return etc_paths; }
 
-std::vector<GeneratedFile> generated_etc_files(const Input& input, std::string_view home) {
-  const std::string machine = sha256_hex("machine-id " + core::policy_hash(input.policy));
-  return {
+GeneratedFiles generated_etc_files(const Input& input, std::string_view home) {
+  static_assert(sandbox_hostname == "capgate");
+  std::string machine = sha256_hex("machine-id " + input.policy.hash);
+  machine.replace(32, std::string::npos, "\n");
+  std::string users = "user:x:1000:1000:user:";
+  users += home;
+  users +=
+      ":/usr/sbin/nologin\n"
+      "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+  return {{
       {"/etc/group", "user:x:1000:\nnogroup:x:65534:\n"},
-      {"/etc/hostname", format("{}\n", sandbox_hostname)},
-      {"/etc/hosts", format("127.0.0.1 localhost {0}\n::1 localhost {0}\n", sandbox_hostname)},
-      {"/etc/machine-id", machine.substr(0, 32) + "\n"},
+      {"/etc/hostname", "capgate\n"},
+      {"/etc/hosts", "127.0.0.1 localhost capgate\n::1 localhost capgate\n"},
+      {"/etc/machine-id", std::move(machine)},
       {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},
-      {"/etc/passwd", format("user:x:1000:1000:user:{}:/usr/sbin/nologin\n"
-                             "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-                             home)},
+      {"/etc/passwd", std::move(users)},
       {"/etc/resolv.conf", "nameserver 127.0.0.53\noptions ndots:0 edns0\n"},
-  };
+  }};
 }
 
 PlanLimit limit_of(const core::Policy& policy, LimitCapability::Kind kind) {
@@ -148,17 +158,28 @@ std::vector<std::string> policy_notes(const Input& input) {
   return notes;
 }
 
+bool is_granted(const core::Policy& policy, std::string_view path) {
+  return std::ranges::binary_search(policy.files, path, {}, base_of);
+}
+
+bool holds_a_grant(const core::Policy& policy, std::string_view directory) {
+  if (is_granted(policy, directory)) return true;
+  const std::string below = std::string(directory) + '/';
+  const auto first = std::ranges::lower_bound(policy.files, std::string_view(below), {}, base_of);
+  return first != policy.files.end() && base_of(*first).starts_with(below);
+}
+
 bool is_private_tmp(const core::FsCapability& fs) { return fs.path.base == "/tmp"; }
 
 bool Support::unsupported(const Capability& capability, const core::Origins& origins,
                           std::string reason, std::string help) {
   std::string text = print(capability);
-  if (contains(accepted_, text)) return true;
   if (contains(input_.options.accepted, text)) {
-    accepted_.push_back(std::move(text));
+    accepted_.insert(std::move(text));
     return true;
   }
   const std::string shown = escape_for_terminal(text);
+  if (!refused_.insert(std::move(text)).second) return false;
   mistakes_.push_back(
       {.code = Code::adapter_unsupported,
        .where = input_.manifest.declared[origins.front()].where,
@@ -169,7 +190,7 @@ bool Support::unsupported(const Capability& capability, const core::Origins& ori
 
 Checked<std::vector<std::string>> Support::finish() && {
   for (const std::string& accepted : input_.options.accepted) {
-    if (contains(accepted_, accepted)) continue;
+    if (accepted_.contains(accepted)) continue;
     mistakes_.push_back(
         {.code = Code::accept_unused,
          .where = Span::nowhere(),
@@ -181,8 +202,7 @@ Checked<std::vector<std::string>> Support::finish() && {
     sort_diagnostics(mistakes_);
     return std::unexpected(std::move(mistakes_));
   }
-  std::ranges::sort(accepted_);
-  return std::move(accepted_);
+  return std::vector<std::string>(accepted_.begin(), accepted_.end());
 }
 
 void refuse_native_only(const Input& input, Support& support) {
@@ -190,7 +210,8 @@ void refuse_native_only(const Input& input, Support& support) {
     const core::FsCapability& fs = grant.capability;
     if (is_private_tmp(fs)) continue;
     if (fs.path.shape == core::PathPattern::Shape::entries) {
-      support.unsupported(fs, grant.origins, "which entries match is only known at launch",
+      support.unsupported(fs, grant.origins,
+                          "which entries match is only known at launch, so none is mounted",
                           "grant the directory, or use the native engine");
     } else if (separates_adding_from_removing(fs)) {
       support.unsupported(fs, grant.origins, "a writable mount allows adding and removing alike",

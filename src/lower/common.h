@@ -2,11 +2,14 @@
 // target cannot enforce.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "lower/artifact.h"
@@ -30,8 +33,8 @@ struct GeneratedFile {
 };
 // passwd, group, hosts, resolv.conf ...: made for the sandbox instead of shown from the host.
 // machine-id is derived from the policy, so that it is stable and not the host's.
-[[nodiscard]] std::vector<GeneratedFile> generated_etc_files(const Input& input,
-                                                             std::string_view home);
+using GeneratedFiles = std::array<GeneratedFile, 7>;
+[[nodiscard]] GeneratedFiles generated_etc_files(const Input& input, std::string_view home);
 
 // The limit that the policy states, or the safe default.
 [[nodiscard]] PlanLimit limit_of(const core::Policy& policy, core::LimitCapability::Kind kind);
@@ -43,6 +46,11 @@ struct GeneratedFile {
 
 // Notes that hold for every target: what the author accepted, named or opened wide.
 [[nodiscard]] std::vector<std::string> policy_notes(const Input& input);
+
+// True if the policy grants this very path, with whatever rights.
+[[nodiscard]] bool is_granted(const core::Policy& policy, std::string_view path);
+// True if it grants the directory or something below it.
+[[nodiscard]] bool holds_a_grant(const core::Policy& policy, std::string_view directory);
 
 // The private /tmp: granting it opens nothing of the host.
 [[nodiscard]] bool is_private_tmp(const core::FsCapability& fs);
@@ -63,7 +71,8 @@ class Support {
  private:
   std::string_view target_;
   const Input& input_;
-  std::vector<std::string> accepted_;
+  std::set<std::string> accepted_;
+  std::set<std::string> refused_;  // each grant is refused once, for its first reason
   Diagnostics mistakes_;
 };
 
@@ -78,13 +87,24 @@ class ArgvBuilder {
   void because(std::string_view reason) { cause_ = {.reason = reason}; }
   void because(const core::Origins& origins) { cause_ = {.origins = &origins}; }
 
+  // A std::string is kept in the artifact. A view or a literal must outlive the artifact, as
+  // constants and the texts of the input do.
   template <typename... Words>
   void add(const Words&... words) {
     artifact_.lines.push_back({.first = artifact_.argv.size(), .cause = cause_});
-    (artifact_.argv.emplace_back(words), ...);
+    (artifact_.argv.push_back(lasting(words)), ...);
   }
 
  private:
+  template <typename Word>
+  std::string_view lasting(const Word& word) {
+    if constexpr (std::is_same_v<Word, std::string>) {
+      return artifact_.texts.keep(word);
+    } else {
+      return std::string_view(word);
+    }
+  }
+
   Artifact& artifact_;
   Cause cause_;
 };

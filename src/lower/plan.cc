@@ -10,21 +10,6 @@ namespace {
 
 using text::JsonWriter;
 
-std::string_view kind_name(PlanMount::Kind kind) {
-  switch (kind) {
-    case PlanMount::Kind::bind: return "bind";
-    case PlanMount::Kind::entries: return "entries";
-    case PlanMount::Kind::programs: return "programs";
-    case PlanMount::Kind::tmpfs: return "tmpfs";
-    case PlanMount::Kind::proc: return "proc";
-    case PlanMount::Kind::device: return "device";
-    case PlanMount::Kind::symlink: return "symlink";
-    case PlanMount::Kind::file: return "file";
-    case PlanMount::Kind::mask: return "mask";
-  }
-  return "";
-}
-
 // What `detail` is called for a kind of mount.
 std::string_view detail_key(PlanMount::Kind kind) {
   switch (kind) {
@@ -142,6 +127,21 @@ void write_holes(JsonWriter& json, const Plan& plan) {
 }
 
 }  // namespace
+
+std::string_view kind_name(PlanMount::Kind kind) {
+  switch (kind) {
+    case PlanMount::Kind::bind: return "bind";
+    case PlanMount::Kind::entries: return "entries";
+    case PlanMount::Kind::programs: return "programs";
+    case PlanMount::Kind::tmpfs: return "tmpfs";
+    case PlanMount::Kind::proc: return "proc";
+    case PlanMount::Kind::device: return "device";
+    case PlanMount::Kind::symlink: return "symlink";
+    case PlanMount::Kind::file: return "file";
+    case PlanMount::Kind::mask: return "mask";
+  }
+  return "";
+}
 
 void write_plan(JsonWriter& json, const Plan& plan) {
   json.begin_object();

@@ -76,6 +76,8 @@ struct Plan {
   std::vector<PlanHole> holes;
 };
 
+[[nodiscard]] std::string_view kind_name(PlanMount::Kind kind);
+
 void write_plan(text::JsonWriter& json, const Plan& plan);
 
 }  // namespace capgate::lower

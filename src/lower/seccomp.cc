@@ -23,8 +23,7 @@ constexpr ArgTest is_token(std::uint8_t arg) { return {.kind = TestKind::token, 
 
 void add_groups(Rules& rules, std::span<const CallGroup> groups) {
   for (const CallGroup& group : groups) {
-    for (const SyscallId call : group.calls)
-      rules.push_back({call, group.action});
+    for (const SyscallId call : group.calls) rules.push_back({call, group.action});
   }
 }
 

@@ -41,6 +41,7 @@ struct SeccompNeeds {
 // Linux's numbers, equal on both architectures; not <cerrno>, whose values are the build machine's.
 enum class Errno : std::uint16_t {
   eperm = 1,
+  eacces = 13,  // in docker profiles only
   enosys = 38,
   eprotonosupport = 93,
   eafnosupport = 97,

@@ -45,8 +45,9 @@ void fix_bits(Box& box, std::size_t arg, std::uint32_t bits, std::uint32_t value
 
 std::optional<Box> intersection(Box a, const Box& b) {
   if (are_disjoint(a, b)) return std::nullopt;
-  for (std::size_t arg = 0; arg < a.mask.size(); ++arg)
+  for (std::size_t arg = 0; arg < a.mask.size(); ++arg) {
     fix_bits(a, arg, b.mask[arg], b.value[arg]);
+  }
   return a;
 }
 
@@ -75,8 +76,8 @@ struct Piece {
   std::uint32_t tail_first = 0;
 };
 
-DockerEntry entry_of(const Rule& rule, const Piece& piece) {
-  DockerEntry entry{.call = rule.call, .action = rule.action, .args = {}};
+DockerEntry entry_of(core::SyscallId call, const Action& action, const Piece& piece) {
+  DockerEntry entry{.call = call, .action = action, .args = {}};
   for (unsigned arg = 0; arg < piece.box.mask.size(); ++arg) {
     if (piece.tail_arg == arg) {
       entry.args.push_back({.index = arg, .op = DockerOp::at_least, .value = piece.tail_first});
@@ -95,7 +96,7 @@ bool is_octave(const Box& box, unsigned arg, std::uint32_t bit) {
 
 // "Any other number" comes as one box per octave, from the highest bit down: 2^31 and more, 2^30 to
 // 2^31 - 1, and so on. append_difference leaves them side by side; they become one "at least".
-// Returns how many boxes from `first` on it replaced, and appends what stands for them.
+// Appends what stands for the first of `boxes` and returns for how many it does.
 std::size_t append_tail(std::vector<Piece>& out, std::span<const Box> boxes) {
   for (unsigned arg = 0; arg < boxes.front().mask.size(); ++arg) {
     std::size_t count = 0;
@@ -135,34 +136,46 @@ bool looks_at_one_argument(std::span<const Rule> rules) {
   return std::has_single_bit(seen);
 }
 
-// Whether a refusal may be left to the default, because it would take many entries ("any other
-// prctl option"). Not where entries look at several arguments: libseccomp 2.5.4 miscompiles them
-// when no entry matches in the inner argument. It goes on with the outer one, but may compare the
-// inner one's value (seen: socket(AF_INET, SOCK_STREAM, 262) was allowed because SOCK_STREAM is the
-// number of AF_UNIX, which was). With entries for everything, nothing ever falls through.
+// Entries that look at several arguments must leave no case open: libseccomp 2.5.4 miscompiles them
+// when none matches in the inner argument. It goes on with the outer one, but may compare the inner
+// one's value (seen: socket(AF_INET, SOCK_STREAM, 262) was allowed because SOCK_STREAM is the
+// number of AF_UNIX, which was). Other refusals that take many entries ("any other prctl option")
+// are left to the default.
 bool may_be_left_out(std::span<const Rule> rules, std::size_t entries) {
   constexpr std::size_t many = 16;
   return entries > many && looks_at_one_argument(rules);
 }
 
+// runc drops entries that say the same as the default, which is ENOSYS, and EPERM for Docker 20.10:
+// where no case may stay open, a refusal must be neither.
+Action profile_action(std::span<const Rule> rules, const Action& action) {
+  if (action != not_permitted || looks_at_one_argument(rules)) return action;
+  return {.kind = ActionKind::error, .error = Errno::eacces};
+}
+
+// What one rule decides of what the rules before it left `undecided`.
+std::vector<Box> take_decided(std::vector<Box>& undecided, const Rule& rule) {
+  const Box applies = box_of(rule);
+  std::vector<Box> decided;
+  std::vector<Box> rest;
+  for (const Box& box : undecided) {
+    if (const auto common = intersection(box, applies)) decided.push_back(*common);
+    append_difference(rest, box, applies);
+  }
+  undecided = std::move(rest);
+  return decided;
+}
+
 // `rules` are those of one call, in order.
 void append_call(std::vector<DockerEntry>& out, std::span<const Rule> rules, Precision precision) {
   std::vector<Box> undecided{Box{}};
+  const bool is_plain = is_always_true(rules.front().when[0]);
   for (const Rule& rule : rules) {
-    const Box applies = box_of(rule);
-    std::vector<Box> decided;
-    std::vector<Box> rest;
-    for (const Box& box : undecided) {
-      if (const auto common = intersection(box, applies)) decided.push_back(*common);
-      append_difference(rest, box, applies);
-    }
-    undecided = std::move(rest);
-
-    const bool shorten = precision == Precision::brief && rule.action != allow;
-    const std::vector<Piece> pieces = pieces_of(decided, shorten);
+    const bool shorten = precision == Precision::brief && rule.action != allow && !is_plain;
+    const std::vector<Piece> pieces = pieces_of(take_decided(undecided, rule), shorten);
     if (shorten && may_be_left_out(rules, pieces.size())) continue;
-    for (const Piece& piece : pieces)
-      out.push_back(entry_of(rule, piece));
+    const Action action = shorten ? profile_action(rules, rule.action) : rule.action;
+    for (const Piece& piece : pieces) out.push_back(entry_of(rule.call, action, piece));
   }
 }
 
@@ -196,8 +209,10 @@ std::string arg_text(const DockerArg& arg) {
 
 std::string args_field(const DockerEntry& entry) {
   std::vector<std::string> texts;
-  for (const DockerArg& arg : entry.args)
+  texts.reserve(entry.args.size());
+  for (const DockerArg& arg : entry.args) {
     texts.push_back(arg_text(arg));
+  }
   return format("[{}]", join(texts, ","));
 }
 
@@ -227,11 +242,13 @@ constexpr std::string_view profile_head = R"({
 
 std::vector<DockerEntry> docker_entries(const std::vector<Rule>& rules, Precision precision) {
   std::map<core::SyscallId, std::vector<Rule>> by_call;
-  for (const Rule& rule : rules)
+  for (const Rule& rule : rules) {
     by_call[rule.call].push_back(rule);
+  }
   std::vector<DockerEntry> entries;
-  for (const auto& [call, own_rules] : by_call)
+  for (const auto& [call, own_rules] : by_call) {
     append_call(entries, own_rules, precision);
+  }
   return entries;
 }
 

@@ -7,6 +7,7 @@ namespace {
 std::string_view describe(Errno error) {
   switch (error) {
     case Errno::eperm: return "EPERM";
+    case Errno::eacces: return "EACCES";
     case Errno::enosys: return "ENOSYS";
     case Errno::eprotonosupport: return "EPROTONOSUPPORT";
     case Errno::eafnosupport: return "EAFNOSUPPORT";

@@ -21,8 +21,9 @@ std::size_t index_of(const SeccompNeeds& needs) {
   const std::array answers{needs.processes, needs.nested_sandbox, needs.unix_sockets,
                            needs.netlink_route, needs.exec_token};
   std::size_t index = 0;
-  for (const bool answer : answers)
+  for (const bool answer : answers) {
     index = 2 * index + (answer ? 1 : 0);
+  }
   return index;
 }
 

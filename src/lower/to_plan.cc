@@ -180,10 +180,7 @@ class Planner {
   void mask_credentials(const core::Granted<core::FsCapability>& grant) {
     const std::string& base = grant.capability.path.base;
     for (core::HiddenPath& hidden : core::credentials_below(base, input_.options.home)) {
-      const bool named = std::ranges::any_of(policy_.files, [&](const auto& other) {
-        return other.capability.path.base == hidden.path;
-      });
-      if (named) continue;
+      if (is_granted(policy_, hidden.path)) continue;
       const bool is_file = hidden.entry->kind == core::SensitiveKind::file;
       mount({.kind = Kind::mask,
              .target = std::move(hidden.path),

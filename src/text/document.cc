@@ -7,6 +7,24 @@
 #include "text/json.h"
 
 namespace capgate::text {
+namespace {
+
+// Almost all objects are so small that comparing each key with each is cheaper than sorting them.
+constexpr std::uint32_t few_keys = 12;
+
+bool has_equal_keys(Value object) {
+  const auto members = object.members();
+  for (auto a = members.begin(); a != members.end(); ++a) {
+    const std::string_view key = (*a).key.text();
+    auto b = a;
+    for (++b; b != members.end(); ++b) {
+      if ((*b).key.text() == key) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 std::optional<Value> Value::find(std::string_view key) const {
   for (const Member member : members()) {
@@ -28,6 +46,7 @@ Span Value::locate(std::size_t from, std::size_t to) const {
 
 std::vector<std::pair<Value, Value>> find_duplicate_keys(Value object) {
   std::vector<std::pair<Value, Value>> out;
+  if (object.count() <= few_keys && !has_equal_keys(object)) return out;
   std::vector<Value> keys;
   keys.reserve(object.count());
   for (const Member member : object.members()) {

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/render.h"
 #include "base/text.h"
+#include "text/json_scan.h"
 
 namespace capgate::text {
 namespace {
@@ -149,11 +150,10 @@ class Parser {
 
   Result<void> parse_string() {
     const std::size_t begin = at_++;
-    while (at_ < text_.size() && text_[at_] != '"' && text_[at_] != '\\' && !is_raw_control()) {
-      ++at_;
-    }
+    at_ += plain_length(text_.substr(at_));
     if (peek() == '"') {
-      add_scalar({.kind = Kind::string, .span = Span::at(begin, at_ + 1),
+      add_scalar({.kind = Kind::string,
+                  .span = Span::at(begin, at_ + 1),
                   .text = Span::at(begin + 1, at_)});
       ++at_;
       return {};
@@ -167,6 +167,10 @@ class Parser {
       if (at_ >= text_.size()) {
         return fail(Code::doc_syntax, begin, at_, "the string is not terminated",
                     "close it with a double quote");
+      }
+      if (peek() == '\n') {
+        return fail(Code::doc_syntax, begin, at_, "the string does not end on its line",
+                    "close it with a double quote; a line break inside is written \\n");
       }
       if (is_raw_control()) {
         return fail(Code::doc_syntax, at_, at_ + 1, "control character in a string",
@@ -220,7 +224,8 @@ class Parser {
     const std::size_t begin = at_;
     const auto skip_digits = [&] {
       const std::size_t from = at_;
-      while (is_digit(peek())) ++at_;
+      while (is_digit(peek()))
+        ++at_;
       return at_ > from;
     };
     if (peek() == '-') ++at_;
@@ -241,7 +246,8 @@ class Parser {
 
   Result<void> parse_word(std::string_view word, Kind kind) {
     if (!text_.substr(at_).starts_with(word)) return unexpected_token();
-    add_scalar({.kind = kind, .span = Span::at(at_, at_ + word.size()),
+    add_scalar({.kind = kind,
+                .span = Span::at(at_, at_ + word.size()),
                 .text = Span::at(at_, at_ + word.size())});
     at_ += word.size();
     return {};
@@ -250,15 +256,13 @@ class Parser {
   Result<void> expect_comma(char closing) {
     if (peek() != ',') {
       if (at_ == text_.size()) return unexpected_token();
-      return fail(Code::doc_syntax, at_, after_character(),
-                  format("expected ',' or '{}'", closing),
+      return fail(Code::doc_syntax, at_, after_character(), format("expected ',' or '{}'", closing),
                   "separate the items with a comma");
     }
     const std::size_t comma = at_++;
     skip_space();
     if (peek() == closing) {
-      return fail(Code::doc_syntax, comma, comma + 1, "trailing comma",
-                  "JSON has none: remove it");
+      return fail(Code::doc_syntax, comma, comma + 1, "trailing comma", "JSON has none: remove it");
     }
     return {};
   }
@@ -282,9 +286,9 @@ class Parser {
       return fail(Code::doc_syntax, at_, at_ + 1, "strings stand in double quotes",
                   "replace ' by \"");
     }
-    return fail(Code::doc_syntax, at_, after_character(),
-                "expected a value", "a value is an object, an array, a string, a number, true, "
-                                    "false or null");
+    return fail(Code::doc_syntax, at_, after_character(), "expected a value",
+                "a value is an object, an array, a string, a number, true, "
+                "false or null");
   }
 
   std::uint32_t open(Kind kind) {
@@ -304,7 +308,9 @@ class Parser {
     }
   }
 
-  [[nodiscard]] bool is_raw_control() const { return static_cast<unsigned char>(text_[at_]) < 0x20; }
+  [[nodiscard]] bool is_raw_control() const {
+    return static_cast<unsigned char>(text_[at_]) < 0x20;
+  }
   [[nodiscard]] std::size_t after_character() const {
     return at_ + (at_ < text_.size() ? utf8_length(text_.substr(at_)) : 0);
   }
@@ -322,10 +328,10 @@ Checked<Document> parse_json(std::string source) { return Parser(std::move(sourc
 
 Result<void> check_bytes(std::string_view source) {
   if (source.size() > largest_document) {
-    return fail(Code::doc_size, 0, 0,
-                format("the document has {} bytes, the limit is {}", source.size(),
-                       largest_document),
-                "split the manifest, or leave out what a policy does not need");
+    return fail(
+        Code::doc_size, 0, 0,
+        format("the document has {} bytes, the limit is {}", source.size(), largest_document),
+        "split the manifest, or leave out what a policy does not need");
   }
   if (source.starts_with("\xef\xbb\xbf")) {
     return fail(Code::doc_encoding, 0, 3, "the document starts with a byte order mark",

@@ -2,10 +2,10 @@
 
 #include <charconv>
 
+#include "text/json_scan.h"
+
 namespace capgate::text {
 namespace {
-
-bool needs_escape(char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; }
 
 void append_escape(std::string& out, char c) {
   constexpr std::string_view hex = "0123456789abcdef";
@@ -28,14 +28,13 @@ void append_escape(std::string& out, char c) {
 
 void append_json_string(std::string& out, std::string_view text) {
   out += '"';
-  std::size_t copied = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!needs_escape(text[i])) continue;
-    out += text.substr(copied, i - copied);
-    append_escape(out, text[i]);
-    copied = i + 1;
+  while (true) {
+    const std::size_t plain = plain_length(text);
+    out += text.substr(0, plain);
+    if (plain == text.size()) break;
+    append_escape(out, text[plain]);
+    text.remove_prefix(plain + 1);
   }
-  out += text.substr(copied);
   out += '"';
 }
 
@@ -91,7 +90,7 @@ JsonWriter& JsonWriter::open(char bracket) {
 
 JsonWriter& JsonWriter::close(char bracket) {
   --depth_;
-  if (!first_) new_line();
+  if (style_ == Style::pretty && !first_) new_line();
   out_ += bracket;
   first_ = false;
   return *this;
@@ -103,12 +102,11 @@ void JsonWriter::before_value() {
     return;
   }
   if (!first_) out_ += ',';
-  if (depth_ > 0) new_line();
+  if (style_ == Style::pretty && depth_ > 0) new_line();
   first_ = false;
 }
 
 void JsonWriter::new_line() {
-  if (style_ == Style::compact) return;
   out_ += '\n';
   out_.append(std::size_t{depth_} * 2, ' ');
 }

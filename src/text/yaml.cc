@@ -234,10 +234,8 @@ class Builder {
     const Span where = without_trailing_space(span_of(event));
     const std::string_view value(reinterpret_cast<const char*>(scalar.value), scalar.length);
     const bool is_plain = scalar.style == YAML_PLAIN_SCALAR_STYLE;
-    // libyaml does not tell of the tag "!", but no value starts with that sign.
-    const bool has_bare_tag = text_.substr(where.begin).starts_with('!');
     if (scalar.anchor != nullptr) note_anchor(where);
-    if (scalar.tag != nullptr || has_bare_tag) note_tag(where);
+    if (scalar.tag != nullptr) note_tag(where);
     Kind kind = is_plain ? kind_of_plain(value) : Kind::string;
     if (is_key_next()) {
       if (is_plain) TRY(check_plain_key(where, value));
@@ -366,8 +364,7 @@ class Builder {
 
   // A block scalar takes the line breaks after it along.
   [[nodiscard]] Span without_trailing_space(Span span) const {
-    while (span.end > span.begin && is_space(text_[span.end - 1]))
-      --span.end;
+    while (span.end > span.begin && is_space(text_[span.end - 1])) --span.end;
     return span;
   }
 

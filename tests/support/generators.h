@@ -8,6 +8,7 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "core/capability.h"
+#include "core/scope.h"
 
 namespace capgate::core {
 
@@ -36,6 +38,15 @@ namespace capgate::support {
 }
 
 [[nodiscard]] inline bool flip() { return *rc::gen::arbitrary<bool>(); }
+
+// The same items in another order, any order.
+[[nodiscard]] inline std::vector<std::string> shuffled(std::vector<std::string> items) {
+  for (std::size_t i = items.size(); i > 1; --i) {
+    const auto other = *rc::gen::arbitrary<std::uint32_t>() % i;
+    std::swap(items[i - 1], items[other]);
+  }
+  return items;
+}
 
 // ---- Hosts -----------------------------------------------------------------------------------
 
@@ -109,7 +120,7 @@ namespace capgate::support {
 
 [[nodiscard]] inline core::FsActions fs_actions() {
   using enum core::FsAction;
-  const unsigned bits = *rc::gen::inRange(1U, 16U);
+  const unsigned bits = *rc::gen::resize(100, rc::gen::inRange(1U, 16U));
   core::FsActions actions;
   if ((bits & 1U) != 0) actions.add(read);
   if ((bits & 2U) != 0) actions.add(create);
@@ -182,7 +193,7 @@ namespace capgate::support {
 // Well-formed and canonical; whether it may be granted (core/scope.h) is another question.
 [[nodiscard]] inline rc::Gen<core::Capability> capability() {
   return rc::gen::exec([]() -> core::Capability {
-    switch (*rc::gen::inRange(0, 9)) {
+    switch (*rc::gen::element(0, 1, 2, 3, 4, 5, 6, 7, 8)) {
       case 0:
         return core::FsCapability{
             .actions = fs_actions(), .path = path_pattern(), .unsafe = flip()};
@@ -201,6 +212,20 @@ namespace capgate::support {
       default: return assertion();
     }
   });
+}
+
+// The same, with `unsafe` set exactly where it must be; nothing if it may not be granted at all.
+[[nodiscard]] inline std::optional<core::Capability> make_grantable(core::Capability capability) {
+  const auto set_unsafe = [&](bool unsafe) {
+    if (auto* fs = std::get_if<core::FsCapability>(&capability)) fs->unsafe = unsafe;
+    if (auto* env = std::get_if<core::EnvCapability>(&capability)) env->unsafe = unsafe;
+    if (auto* ipc = std::get_if<core::IpcCapability>(&capability)) ipc->unsafe = unsafe;
+  };
+  for (const bool unsafe : {false, true}) {
+    set_unsafe(unsafe);
+    if (core::check_scope(capability, "")) return capability;
+  }
+  return {};
 }
 
 }  // namespace capgate::support

@@ -1,0 +1,165 @@
+"""A Docker engine of the tests' own: it shares no process, network, mount or file with the host's.
+
+    with Daemon() as daemon:
+        daemon.run(artifact, ["cat"], stdin=b"hello")  ->  a finished `docker run FLAGS IMAGE cat`
+
+The engine lives in its own mount, network and pid namespaces, so that ending its first process ends
+everything in it. Its cgroups have a name of their own and are removed at the end.
+"""
+
+import io
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+import tempfile
+
+import launch
+
+DOCKER = "/usr/bin/docker"
+BUSYBOX = "/usr/bin/busybox"
+CGROUPS = "/sys/fs/cgroup"
+SECONDS_TO_START = 60
+SECONDS_TO_STOP = 20
+
+# /run is where the engine keeps its sockets, and where the host's engine would keep its own.
+IN_NAMESPACES = """
+mount -t tmpfs tmpfs /run && ip link set lo up && exec docker-init -s -- dockerd "$@"
+"""
+
+
+class Daemon:
+    """Runs from `__enter__` to `__exit__`, which leaves nothing behind."""
+
+    def __init__(self):
+        self.directory = None
+        self.process = None
+        self.image = None
+        self._cgroup = f"capgate-e2e-{os.getpid()}"
+
+    def __enter__(self):
+        self.directory = tempfile.mkdtemp(prefix="capgate-docker-", dir="/var/tmp")
+        try:
+            self._start()
+            self.image = self.import_image(busybox_image())
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        try:
+            if self.process is not None:
+                self._stop()
+        finally:
+            self._remove_cgroups()
+            shutil.rmtree(self.directory)
+
+    def run(self, artifact, command, *, env=None, stdin=b""):
+        """`docker run FLAGS IMAGE COMMAND` with the artifact's flags and descriptors."""
+        words = [*self.client(), "run", *artifact["argv"], self.image, *command]
+        process = launch.start(words, artifact, env={**self._client_environment(), **(env or {})})
+        return launch.finish(process, stdin)
+
+    def client(self):
+        """The words that every docker command of this engine starts with."""
+        return [DOCKER, "--host", f"unix://{self._at('docker.sock')}"]
+
+    def command(self, *words, stdin=None):
+        """What another docker command prints."""
+        done = subprocess.run([*self.client(), *words], input=stdin, capture_output=True,
+                              env=self._client_environment(), timeout=launch.SECONDS, check=True)
+        return done.stdout.decode().strip()
+
+    def import_image(self, tar):
+        return self.command("import", "-", stdin=tar)
+
+    def log(self):
+        with open(self._at("log"), encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def leftovers(self):
+        """What should be gone after the end: mounts, cgroups, files."""
+        with open("/proc/self/mountinfo", encoding="utf-8") as file:
+            mounts = [line for line in file if self.directory in line]
+        files = [self.directory] if os.path.exists(self.directory) else []
+        return mounts + self._cgroup_directories() + files
+
+    def _at(self, name):
+        return os.path.join(self.directory, name)
+
+    def _client_environment(self):
+        # An empty configuration: the caller's own could add proxies to the environment.
+        return {"DOCKER_CONFIG": self._at("config"), "PATH": os.defpath}
+
+    def _start(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready, \
+                open(self._at("log"), "wb") as log:
+            ready.bind(self._at("ready.sock"))
+            self.process = subprocess.Popen(
+                ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc",
+                 "sh", "-c", IN_NAMESPACES, "sh", *self._options()],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
+                env={"PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin",
+                     "NOTIFY_SOCKET": self._at("ready.sock")})
+            self._wait_until_ready(ready)
+
+    def _options(self):
+        # vfs needs nothing of the file system below, and the image is small.
+        return ["--data-root", self._at("data"), "--exec-root", "/run/docker-e2e",
+                "--pidfile", "/run/docker-e2e.pid", "--host", f"unix://{self._at('docker.sock')}",
+                "--storage-driver", "vfs", "--bridge=none", "--iptables=false",
+                "--ip6tables=false", "--exec-opt", "native.cgroupdriver=cgroupfs",
+                "--cgroup-parent", f"/{self._cgroup}"]
+
+    def _wait_until_ready(self, ready):
+        """The engine says so, as it would to systemd; or it ends, and then its log says why."""
+        ended = os.pidfd_open(self.process.pid)
+        try:
+            seen, _, _ = select.select([ready, ended], [], [], SECONDS_TO_START)
+        finally:
+            os.close(ended)
+        if ready not in seen or b"READY=1" not in ready.recv(4096):
+            raise RuntimeError("dockerd did not start:\n" + self.log()[-4000:])
+
+    def _stop(self):
+        pid = self.process.pid
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            children = [int(word) for word in file.read().split()]
+        for child in children:
+            os.kill(child, signal.SIGTERM)
+        try:
+            self.process.wait(timeout=SECONDS_TO_STOP)
+        except subprocess.TimeoutExpired:
+            self.process.kill()  # --kill-child: the namespace goes with it
+            self.process.wait()
+
+    def _cgroup_directories(self):
+        """Deepest first."""
+        return [at for at, _, _ in os.walk(CGROUPS, topdown=False)
+                if f"/{self._cgroup}" in at]
+
+    def _remove_cgroups(self):
+        for directory in self._cgroup_directories():
+            os.rmdir(directory)
+
+
+def busybox_image():
+    """An image as a tar file: busybox with its applets, and a /tmp."""
+    applets = subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True)
+    tar_bytes = io.BytesIO()
+    with tarfile.open(fileobj=tar_bytes, mode="w") as tar:
+        for name, mode in (("bin", 0o755), ("tmp", 0o1777)):
+            directory = tarfile.TarInfo(name)
+            directory.type, directory.mode = tarfile.DIRTYPE, mode
+            tar.addfile(directory)
+        tar.add(BUSYBOX, "bin/busybox")
+        for applet in applets.stdout.split():
+            link = tarfile.TarInfo(f"bin/{applet}")
+            link.type, link.linkname = tarfile.SYMTYPE, "busybox"
+            if applet != "busybox":
+                tar.addfile(link)
+    return tar_bytes.getvalue()

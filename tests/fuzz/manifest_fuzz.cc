@@ -1,0 +1,84 @@
+// Any bytes at all: a manifest becomes a policy whose lines declare that policy again, or gives
+// mistakes that stand in the source and can be printed. The first byte selects JSON or YAML.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/assert.h"
+#include "base/render.h"
+#include "base/text.h"
+#include "core/grammar.h"
+#include "core/manifest.h"
+#include "core/merge.h"
+#include "core/scope.h"
+#include "fuzz/walk.h"
+#include "text/json.h"
+#include "text/yaml.h"
+
+namespace {
+
+using namespace capgate;
+
+void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
+  CAPGATE_ASSERT(!mistakes.empty());
+  const Source named("fuzz", source);
+  std::uint32_t before = 0;
+  for (const Diagnostic& mistake : mistakes) {
+    CAPGATE_ASSERT(fuzz::is_inside(mistake.where, Span::at(0, source.size())));
+    CAPGATE_ASSERT(before <= mistake.where.begin);
+    before = mistake.where.begin;
+    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
+    const std::string shown = render(mistake, named, Colour::off);
+    CAPGATE_ASSERT(escape_for_terminal(fuzz::join_lines(shown)) == fuzz::join_lines(shown));
+  }
+}
+
+// What the policy's own lines declare, as if they were the manifest.
+core::Manifest declare_again(const std::vector<std::string>& lines) {
+  core::Manifest manifest;
+  for (const std::string& line : lines) {
+    const auto parsed = core::parse_capability(line, {});
+    CAPGATE_ASSERT(parsed.has_value() && parsed->size() == 1);
+    CAPGATE_ASSERT(core::check_scope(parsed->front(), "").has_value());
+    manifest.declared.push_back({.capability = parsed->front(), .where = {}});
+  }
+  return manifest;
+}
+
+void check_manifest(const core::Manifest& manifest, std::string_view source) {
+  const auto policy = core::merge(manifest);
+  if (!policy) return check_mistakes(policy.error(), source);
+  std::vector<bool> is_origin(manifest.declared.size());
+  core::for_each_grant(*policy, [&](const core::Capability&, const core::Origins& origins) {
+    for (const std::uint32_t origin : origins) is_origin.at(origin) = true;
+  });
+  CAPGATE_ASSERT(std::ranges::find(is_origin, false) == is_origin.end());
+
+  const std::vector<std::string> lines = core::policy_lines(*policy);
+  const auto again = core::merge(declare_again(lines));
+  CAPGATE_ASSERT(again.has_value());
+  CAPGATE_ASSERT(core::policy_lines(*again) == lines);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  if (size == 0) return 0;
+  const std::string source(reinterpret_cast<const char*>(data + 1), size - 1);
+  const auto document = data[0] == 'y' ? text::parse_yaml(source) : text::parse_json(source);
+  if (!document) {
+    fuzz::check(document, source);
+    return 0;
+  }
+  const core::Bindings bindings = {{.name = "A", .values = {"/a", "/b c"}}};
+  const auto manifest = core::parse_manifest(*document, bindings);
+  if (manifest) {
+    check_manifest(*manifest, source);
+  } else {
+    check_mistakes(manifest.error(), source);
+  }
+  return 0;
+}
