@@ -78,7 +78,7 @@ constexpr CodeInfo table[] = {
     {Code::cap_variable, "CAP_VARIABLE", "a variable is unbound, malformed or has an unusable value",
      "${NAME} in a scope stands for what --set NAME=VALUE gives; repeat --set for several values. A "
      "value is plain text: it cannot hold '*', and it never adds an action or a refinement.",
-     "fs:read:$ROOT/**", "fs:read:${ROOT}/** with --set ROOT=/srv/data"},
+     "fs:read:/srv/$ROOT/**", "fs:read:/srv/${ROOT}/** with --set ROOT=data"},
     {Code::cap_fs_shape, "CAP_FS_SHAPE", "fs is written fs:<actions>:<path>",
      "A path that holds ':' or '?' stands in double quotes.", "fs:read:/a:b", "fs:read:\"/a:b\""},
     {Code::cap_fs_relative, "CAP_FS_RELATIVE", "the path is not absolute",
@@ -111,7 +111,7 @@ constexpr CodeInfo table[] = {
      "A host is a DNS name in its ASCII form, *.name (one or more labels, not the name itself), * for "
      "every public host, an IPv4 address as four decimal numbers, or an IPv6 address in brackets. "
      "Spellings that programs read differently, such as 127.1 or 0x7f000001, are refused.",
-     "net:connect:https://api.github.com:443", "net:connect:api.github.com:443"},
+     "net:connect:api.github.com/repos:443", "net:connect:api.github.com:443"},
     {Code::cap_net_port, "CAP_NET_PORT", "the port is not a number from 1 to 65535",
      "Digits only, without sign, space or leading zero. Ranges and lists are several capabilities.",
      "net:connect:example.com:80,443",

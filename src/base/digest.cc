@@ -27,16 +27,24 @@ std::string base64(std::string_view bytes) {
   constexpr std::string_view digits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   const auto byte = [&](std::size_t i) -> std::uint32_t {
-    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0U;
+    return static_cast<unsigned char>(bytes[i]);
   };
   std::string out((bytes.size() + 2) / 3 * 4, '=');
-  for (std::size_t i = 0, o = 0; i < bytes.size(); i += 3, o += 4) {
-    const std::uint32_t group = (byte(i) << 16) | (byte(i + 1) << 8) | byte(i + 2);
-    out[o] = digits[(group >> 18) & 63];
-    out[o + 1] = digits[(group >> 12) & 63];
-    if (i + 1 < bytes.size()) out[o + 2] = digits[(group >> 6) & 63];
-    if (i + 2 < bytes.size()) out[o + 3] = digits[group & 63];
+  std::size_t at = 0;
+  std::size_t to = 0;
+  for (; at + 3 <= bytes.size(); at += 3, to += 4) {
+    const std::uint32_t group = (byte(at) << 16) | (byte(at + 1) << 8) | byte(at + 2);
+    out[to] = digits[group >> 18];
+    out[to + 1] = digits[(group >> 12) & 63];
+    out[to + 2] = digits[(group >> 6) & 63];
+    out[to + 3] = digits[group & 63];
   }
+  const std::size_t left = bytes.size() - at;
+  if (left == 0) return out;
+  const std::uint32_t group = (byte(at) << 16) | (left == 2 ? byte(at + 1) << 8 : 0);
+  out[to] = digits[group >> 18];
+  out[to + 1] = digits[(group >> 12) & 63];
+  if (left == 2) out[to + 2] = digits[(group >> 6) & 63];
   return out;
 }
 

@@ -13,6 +13,10 @@ namespace {
 constexpr std::size_t widest_line = 100;
 constexpr std::size_t context_before = 40;
 
+// A column is counted from the start of a block, not of the line: with many places in one endless
+// line the other way would cost the square of its length.
+constexpr std::size_t block_size = 4096;
+
 struct Excerpt {
   std::string text;
   std::size_t caret_column = 0;
@@ -73,6 +77,11 @@ Source::Source(std::string name, std::string_view text) : name_(std::move(name))
        at = text.find('\n', at + 1)) {
     starts_.push_back(at + 1);
   }
+  characters_.push_back(0);
+  for (std::size_t at = block_size; at <= text.size(); at += block_size) {
+    characters_.push_back(characters_.back() +
+                          count_characters(text.substr(at - block_size, block_size)));
+  }
 }
 
 Source::Position Source::position(std::size_t offset) const {
@@ -80,7 +89,13 @@ Source::Position Source::position(std::size_t offset) const {
   const auto next = std::ranges::upper_bound(starts_, offset);
   const auto number = static_cast<std::size_t>(next - starts_.begin());
   const std::size_t start = starts_[number - 1];
-  return {.line = number, .column = count_characters(text_.substr(start, offset - start)) + 1};
+  return {.line = number, .column = characters_before(offset) - characters_before(start) + 1};
+}
+
+std::size_t Source::characters_before(std::size_t offset) const {
+  const std::size_t block = offset / block_size;
+  const std::size_t start = block * block_size;
+  return characters_[block] + count_characters(text_.substr(start, offset - start));
 }
 
 std::string_view Source::line(std::size_t number) const {

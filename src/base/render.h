@@ -32,9 +32,12 @@ class Source {
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
+  [[nodiscard]] std::size_t characters_before(std::size_t offset) const;
+
   std::string name_;
   std::string_view text_;
   std::vector<std::size_t> starts_;
+  std::vector<std::size_t> characters_;  // before each block of the text
 };
 
 enum class Colour { off, on };

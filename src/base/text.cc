@@ -172,6 +172,7 @@ void append_utf8(std::string& out, char32_t c) {
 }
 
 std::string escape_for_terminal(std::string_view text) {
+  if (std::ranges::all_of(text, is_printable_ascii)) return std::string(text);
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
@@ -193,8 +194,7 @@ std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 80;
   if (text.size() <= longest) return format("\"{}\"", escape_for_terminal(text));
   std::size_t cut = longest;
-  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U)
-    --cut;
+  while (cut > 0 && (static_cast<unsigned char>(text[cut]) & 0xc0U) == 0x80U) --cut;
   return format("\"{}...\"", escape_for_terminal(text.substr(0, cut)));
 }
 

@@ -21,8 +21,20 @@ namespace capgate {
 [[nodiscard]] constexpr bool is_control(char c) {
   return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
 }
+[[nodiscard]] constexpr bool is_printable_ascii(char c) { return c >= ' ' && c <= '~'; }
 [[nodiscard]] constexpr char to_lower(char c) {
   return is_upper(c) ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Like text.find_first_of(characters, from), which calls memchr for every byte of `text`.
+[[nodiscard]] constexpr std::size_t find_any(std::string_view text, std::string_view characters,
+                                             std::size_t from = 0) {
+  for (std::size_t at = from; at < text.size(); ++at) {
+    for (const char c : characters) {
+      if (text[at] == c) return at;
+    }
+  }
+  return std::string_view::npos;
 }
 
 [[nodiscard]] std::string to_lower(std::string_view text);

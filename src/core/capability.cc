@@ -9,7 +9,7 @@ namespace {
 // A scope that holds a character of the grammar stands in quotes. Colons of IPv6 and of ipc
 // endpoints are printed by their own functions and never come here.
 void append_scope(std::string& out, std::string_view scope) {
-  if (scope.find_first_of(":?\"\\$") == std::string_view::npos) {
+  if (find_any(scope, ":?\"\\$") == std::string_view::npos) {
     out += scope;
     return;
   }

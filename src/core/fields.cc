@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/assert.h"
+#include "base/text.h"
 
 namespace capgate::core {
 namespace {
@@ -37,8 +38,10 @@ Result<std::size_t> field_end(std::string_view text, std::size_t begin, std::str
   } else if (begin < text.size() && text[begin] == '[') {
     from = std::min(text.find(']', begin), text.size());
   }
-  const std::size_t end = std::min(text.find_first_of(stops, from), text.size());
-  if (const std::size_t quote = text.find('"', from); from == begin && quote < end) {
+  const std::size_t end = std::min(find_any(text, stops, from), text.size());
+  // Only up to the end of this field: of a string with many fields each byte is looked at once.
+  const std::size_t quote = text.substr(0, end).find('"', from);
+  if (from == begin && quote != std::string_view::npos) {
     return malformed(quote, quote + 1, "a quote inside a field",
                      "put the whole field into quotes; a quote inside is written \\\"");
   }
@@ -48,7 +51,7 @@ Result<std::size_t> field_end(std::string_view text, std::size_t begin, std::str
 Result<void> cut_refinements(std::string_view text, std::size_t begin, Fields& out,
                              TextStorage& storage) {
   while (true) {
-    const std::size_t equals = std::min(text.find_first_of("=&", begin), text.size());
+    const std::size_t equals = std::min(find_any(text, "=&", begin), text.size());
     if (equals == begin || equals == text.size() || text[equals] != '=') {
       return std::unexpected(
           Diagnostic{.code = Code::cap_refinement,
@@ -76,7 +79,7 @@ Result<Field> unquote(std::string_view raw, std::size_t offset, TextStorage& sto
   const Span where = Span::at(offset, offset + raw.size());
   if (!raw.starts_with('"')) return Field{.text = raw, .where = where};
   const std::string_view inner = raw.substr(1, raw.size() - 2);
-  if (inner.find_first_of("\"\\") == std::string_view::npos) {
+  if (find_any(inner, "\"\\") == std::string_view::npos) {
     return Field{.text = inner, .where = Span::at(offset + 1, offset + raw.size() - 1)};
   }
   std::string text;

@@ -224,7 +224,9 @@ bool slow_match(const Endpoint& rule, const Endpoint& destination) {
   const std::string left = print(rule.host);
   const std::string right = print(destination.host);
   if (left == right) return true;
-  const bool is_local = right == "localhost" || right.ends_with(".localhost");
+  // "*.localhost" itself names nobody: a private endpoint is only ever covered by its own name.
+  const bool is_local =
+      right == "localhost" || (right.ends_with(".localhost") && !right.starts_with("*."));
   if (is_local || is_private_address(destination.host)) return false;
   if (left == "*") return true;
   const bool is_address = is_digit(right.back()) || right.back() == ']';
@@ -233,17 +235,20 @@ bool slow_match(const Endpoint& rule, const Endpoint& destination) {
 }
 
 RC_GTEST_PROP(Endpoint, MatchesLikeTheSlowMatcher, ()) {
-  const auto rule = *support::endpoint();
-  const auto destination = *support::endpoint();
-  RC_CLASSIFY(matches(rule, destination), "match");
-  RC_ASSERT(matches(rule, destination) == slow_match(rule, destination));
+  for (int i = 0; i < 50; ++i) {
+    const auto rule = *support::endpoint();
+    const auto destination = *support::endpoint();
+    RC_ASSERT(matches(rule, destination) == slow_match(rule, destination));
+  }
 }
 
 RC_GTEST_PROP(Endpoint, MatchingIsTransitive, ()) {
-  const auto a = *support::endpoint();
-  const auto b = *support::endpoint();
-  const auto c = *support::endpoint();
-  if (matches(a, b) && matches(b, c)) RC_ASSERT(matches(a, c));
+  for (int i = 0; i < 50; ++i) {
+    const auto a = *support::endpoint();
+    const auto b = *support::endpoint();
+    const auto c = *support::endpoint();
+    if (matches(a, b) && matches(b, c)) RC_ASSERT(matches(a, c));
+  }
 }
 
 RC_GTEST_PROP(Endpoint, PrintsAndParsesBack, ()) {

@@ -83,6 +83,16 @@ TEST(Merge, EntriesFoldIntoTheirDirectoryAndIntoAllEntries) {
             (Strings{"fs:read:/c/*", "fs:read:/d/a*"}));
 }
 
+// Inside the parent alone it would stay hidden, so that a parent does not stand for it.
+TEST(Merge, ANamedCredentialStaysNamed) {
+  EXPECT_EQ(merged_lines({"fs:read:/home/a/.config", "fs:read:/home/a/.config/gcloud"}),
+            (Strings{"fs:read:/home/a/.config", "fs:read:/home/a/.config/gcloud"}));
+  EXPECT_EQ(merged_lines({"fs:read:/home/a/.config/gcloud", "fs:read:/home/a/.config/gcloud/x"}),
+            Strings{"fs:read:/home/a/.config/gcloud"});
+  EXPECT_EQ(merged_lines({"fs:read:/home/a/.config", "fs:read:/home/a/.config/editor"}),
+            Strings{"fs:read:/home/a/.config"});
+}
+
 TEST(Merge, UnsafeStandsExactlyWhereItIsNeeded) {
   EXPECT_EQ(merged_lines({"fs:read:/usr/share", "fs:write:/usr/share?unsafe=true"}),
             Strings{"fs:write:/usr/share?unsafe=true"});
@@ -132,8 +142,7 @@ Strings universe() {
   for (int depth = 0; depth < 4; ++depth) {
     Strings next;
     for (const std::string& parent : level) {
-      for (const char* name : {"a", "b", "a-"})
-        next.push_back(parent + "/" + name);
+      for (const char* name : {"a", "b", "a-"}) next.push_back(parent + "/" + name);
     }
     paths.insert(paths.end(), next.begin(), next.end());
     level = std::move(next);
@@ -156,8 +165,7 @@ FsCapability small_grant() {
   FsCapability fs{.actions = support::fs_actions()};
   const int depth = *rc::gen::element(1, 1, 2, 2, 3);
   fs.path.base = support::pick({"", "", "", "/tmp", "/usr"});
-  for (int i = 0; i < depth; ++i)
-    fs.path.base += "/" + support::pick({"a", "a", "b", "a-"});
+  for (int i = 0; i < depth; ++i) fs.path.base += "/" + support::pick({"a", "a", "b", "a-"});
   if (*rc::gen::element(0, 0, 0, 0, 0, 1) == 1) fs.path.base = "/tmp";
   fs.path.shape = *rc::gen::element(Shape::node, Shape::tree, Shape::entries);
   if (fs.path.base == "/tmp" && fs.path.shape == Shape::entries) fs.path.shape = Shape::tree;
@@ -169,22 +177,19 @@ FsCapability small_grant() {
 std::vector<FsCapability> small_grants() {
   std::vector<FsCapability> grants;
   const int count = *rc::gen::element(1, 2, 3, 4, 6, 10);
-  for (int i = 0; i < count; ++i)
-    grants.push_back(small_grant());
+  for (int i = 0; i < count; ++i) grants.push_back(small_grant());
   return grants;
 }
 
 Strings print_all(const std::vector<FsCapability>& grants) {
   Strings lines;
-  for (const FsCapability& grant : grants)
-    lines.push_back(print(Capability(grant)));
+  for (const FsCapability& grant : grants) lines.push_back(print(Capability(grant)));
   return lines;
 }
 
 std::vector<FsCapability> files_of(const Policy& policy) {
   std::vector<FsCapability> files;
-  for (const auto& grant : policy.files)
-    files.push_back(grant.capability);
+  for (const auto& grant : policy.files) files.push_back(grant.capability);
   return files;
 }
 
@@ -194,6 +199,17 @@ RC_GTEST_PROP(MergeFiles, GrantsExactlyTheUnion, ()) {
     const Strings lines = print_all(grants);
     RC_LOG() << rc::toString(lines) << " -> " << rc::toString(merged_lines(lines)) << "\n";
     RC_ASSERT(rights_table(files_of(merged(lines))) == rights_table(grants));
+  }
+}
+
+// A mount takes its rights from its own line, so the line must say all that its parents grant
+// there.
+RC_GTEST_PROP(MergeFiles, AGrantSaysAllThatHoldsAtItsPath, ()) {
+  std::vector<FsCapability> grants = small_grants();
+  std::erase_if(grants, [](const auto& grant) { return grant.path.shape == Shape::entries; });
+  auto table = rights_table(grants);
+  for (const FsCapability& file : files_of(merged(print_all(grants)))) {
+    RC_ASSERT(slow_rights(file.actions) == table[file.path.base]);
   }
 }
 

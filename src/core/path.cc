@@ -38,7 +38,7 @@ Result<void> check_characters(std::string_view text) {
     return fail(Code::cap_fs_path, *blank, *blank + 1, "the path ends with white space",
                 "remove it");
   }
-  if (const std::size_t at = text.find_first_of("[]{}"); at != std::string_view::npos) {
+  if (const std::size_t at = find_any(text, "[]{}"); at != std::string_view::npos) {
     return fail(Code::cap_fs_glob, at, at + 1, "brackets and braces are not supported in paths",
                 "write one capability for each path; only '*' in the last component is a glob");
   }
@@ -136,8 +136,8 @@ std::string print(const PathPattern& path) {
   const std::string_view base = path.base == "/" ? std::string_view() : path.base;
   switch (path.shape) {
     case PathPattern::Shape::node: return path.base;
-    case PathPattern::Shape::tree: return format("{}/**", base);
-    case PathPattern::Shape::entries: return format("{}/{}", base, path.glob);
+    case PathPattern::Shape::tree: return std::string(base) + "/**";
+    case PathPattern::Shape::entries: return (std::string(base) + '/') + path.glob;
   }
   return {};
 }

@@ -132,7 +132,7 @@ class Bwrap {
     unsigned fd = first_file_fd;
     for (const GeneratedFile& file : generated_etc_files(input_, home_)) {
       // Nothing can be mounted on top of one: bwrap has unlinked the file behind it.
-      if (is_granted(file.path)) continue;
+      if (is_granted(policy_, file.path)) continue;
       argv_.add("--ro-bind-data", std::to_string(fd), file.path);
       artifact_.fds.push_back({.fd = fd,
                                .purpose = file.path,

@@ -91,7 +91,7 @@ class ArgvBuilder {
   // constants and the texts of the input do.
   template <typename... Words>
   void add(const Words&... words) {
-    artifact_.lines.push_back({.first = artifact_.argv.size(), .cause = cause_});
+    artifact_.lines.emplace_back(artifact_.argv.size(), cause_);
     (artifact_.argv.push_back(lasting(words)), ...);
   }
 
@@ -100,8 +100,10 @@ class ArgvBuilder {
   std::string_view lasting(const Word& word) {
     if constexpr (std::is_same_v<Word, std::string>) {
       return artifact_.texts.keep(word);
+    } else if constexpr (std::is_array_v<Word>) {
+      return {word, std::extent_v<Word> - 1};  // a literal: its length is part of its type
     } else {
-      return std::string_view(word);
+      return word;
     }
   }
 

@@ -44,4 +44,26 @@ namespace capgate::text {
   return at;
 }
 
+// Copies `text` until a byte needs an escape; how many bytes that are. `to` has room for all of it.
+[[nodiscard]] inline std::size_t copy_plain(std::string_view text, char* to) {
+  constexpr std::size_t step = sizeof(std::uint64_t);
+  std::size_t at = 0;
+  for (; at + step <= text.size(); at += step) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + at, step);
+    if (any_needs_escape(word)) break;
+    std::memcpy(to + at, &word, step);
+  }
+  if (text.size() >= step && at + step > text.size()) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + text.size() - step, step);
+    if (!any_needs_escape(word)) {
+      std::memcpy(to + text.size() - step, &word, step);
+      return text.size();
+    }
+  }
+  for (; at < text.size() && !needs_escape(text[at]); ++at) to[at] = text[at];
+  return at;
+}
+
 }  // namespace capgate::text

@@ -27,7 +27,16 @@ void append_escape(std::string& out, char c) {
 }  // namespace
 
 void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
+  const std::size_t begin = out.size();
+  std::size_t copied = 0;
+  out.resize_and_overwrite(begin + text.size() + 2, [&](char* data, std::size_t size) {
+    data[begin] = '"';
+    copied = copy_plain(text, data + begin + 1);
+    data[begin + 1 + copied] = '"';
+    return copied == text.size() ? size : begin + 1 + copied;
+  });
+  if (copied == text.size()) return;
+  text.remove_prefix(copied);
   while (true) {
     const std::size_t plain = plain_length(text);
     out += text.substr(0, plain);

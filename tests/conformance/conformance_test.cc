@@ -95,8 +95,10 @@ std::string earlier_grants(text::Value list) {
   for (const text::Value grant : list.elements()) {
     const Strings actions = texts_of(*grant.find("actions"));
     const bool writable = std::ranges::find(actions, "write") != actions.end();
-    lines.push_back(std::string(writable ? "fs:write:" : "fs:read:") +
-                    std::string(grant.find("path")->text()));
+    lines.push_back(print(FsCapability{
+        .actions = {writable ? FsAction::write : FsAction::read},
+        .path = {.base = std::string(grant.find("path")->text())},
+    }));
   }
   return lines.empty() ? "accept" : join(lines, " ");
 }

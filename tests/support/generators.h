@@ -90,7 +90,7 @@ namespace capgate::support {
       if (name[i] == '$' && is_alpha(name[i + 1])) name[i + 1] = '1';
       if (name[i] == '$' && name[i + 1] == '_') name[i + 1] = '-';
     }
-    if (name.back() == ' ') name.back() = 'b';
+    if (name.back() == ' ') name.back() = '1';
     if (name == "." || name == "..") name = "...";
     return name;
   });
@@ -99,8 +99,7 @@ namespace capgate::support {
 [[nodiscard]] inline std::string plain_path() {
   std::string path;
   const auto depth = *rc::gen::inRange(1, 4);
-  for (int i = 0; i < depth; ++i)
-    path += "/" + *component();
+  for (int i = 0; i < depth; ++i) path += "/" + *component();
   return path;
 }
 
