@@ -63,7 +63,8 @@ std::vector<lower::BpfInstruction> decode(std::string_view base64) {
                     .jt = byte(at + 2),
                     .jf = byte(at + 3),
                     .k = byte(at + 4) | (std::uint32_t{byte(at + 5)} << 8) |
-                         (std::uint32_t{byte(at + 6)} << 16) | (std::uint32_t{byte(at + 7)} << 24)});
+                         (std::uint32_t{byte(at + 6)} << 16) |
+                         (std::uint32_t{byte(at + 7)} << 24)});
   }
   return code;
 }
@@ -77,9 +78,9 @@ class Filter {
     const auto id = core::find_syscall(call);
     EXPECT_TRUE(id) << call;
     const int number = lower::syscall_number(lower::Arch::x86_64, *id);
-    return test::interpret(code_, {.nr = static_cast<std::uint32_t>(number),
-                                   .arch = lower::bpf::audit_x86_64,
-                                   .args = args});
+    return test::interpret(
+        code_,
+        {.nr = static_cast<std::uint32_t>(number), .arch = lower::bpf::audit_x86_64, .args = args});
   }
   [[nodiscard]] std::uint32_t foreign(std::uint32_t arch, std::uint32_t nr) const {
     return test::interpret(code_, {.nr = nr, .arch = arch});
@@ -95,7 +96,8 @@ constexpr std::uint32_t enosys = answer_errno | 38;
 // What every filter answers, whatever the policy is.
 void expect_fixed_answers(const Filter& filter) {
   EXPECT_EQ(filter.defect(), "");
-  for (const std::string_view call : {"read", "write", "mmap", "futex", "epoll_wait", "getrandom"}) {
+  for (const std::string_view call :
+       {"read", "write", "mmap", "futex", "epoll_wait", "getrandom"}) {
     EXPECT_EQ(filter.answer(call), answer_allow) << call;
   }
   for (const std::string_view call :
@@ -108,9 +110,9 @@ void expect_fixed_answers(const Filter& filter) {
   }
   EXPECT_EQ(filter.answer("fchmod", {3, 04755}), eperm);
   EXPECT_EQ(filter.answer("fchmod", {3, 0755}), answer_allow);
-  EXPECT_EQ(filter.answer("socket", {2, 1, 0}), answer_allow);    // AF_INET, SOCK_STREAM
-  EXPECT_NE(filter.answer("socket", {17, 3, 0}), answer_allow);   // AF_PACKET, SOCK_RAW
-  EXPECT_NE(filter.answer("socket", {40, 1, 0}), answer_allow);   // AF_VSOCK
+  EXPECT_EQ(filter.answer("socket", {2, 1, 0}), answer_allow);   // AF_INET, SOCK_STREAM
+  EXPECT_NE(filter.answer("socket", {17, 3, 0}), answer_allow);  // AF_PACKET, SOCK_RAW
+  EXPECT_NE(filter.answer("socket", {40, 1, 0}), answer_allow);  // AF_VSOCK
   EXPECT_EQ(filter.foreign(0x40000003, 1), lower::bpf::answer_kill_process);  // i386
   EXPECT_EQ(filter.foreign(lower::bpf::audit_x86_64, 0x40000000), lower::bpf::answer_kill_process);
 }
@@ -220,9 +222,8 @@ TEST(GoldenArtifacts, EveryDockerArgvIsClosedAsPrinted) {
     EXPECT_EQ(after(argv, "--cap-drop"), "ALL");
     EXPECT_EQ(after(argv, "--user"), "1000:1000");
     EXPECT_TRUE(after(argv, "--tmpfs").starts_with("/tmp:"));  // D18
-    for (const std::string_view word :
-         {"--read-only", "--pids-limit", "--memory", "--init", "-i", "no-new-privileges",
-          "seccomp=/dev/fd/3"}) {
+    for (const std::string_view word : {"--read-only", "--pids-limit", "--memory", "--init", "-i",
+                                        "no-new-privileges", "seccomp=/dev/fd/3"}) {
       EXPECT_TRUE(has(argv, word)) << word;
     }
     EXPECT_FALSE(has(argv, "--privileged"));

@@ -3,7 +3,8 @@
 //   options.txt, TARGET.options.txt   words for the command line, one a line
 //   TARGET.json                       the whole artifact that `compile --target TARGET` prints
 //   TARGET.txt                        or the diagnostics with which it refuses
-//   diagnostics.txt                   for folders named bad-*: how `compile` refuses, for any target
+//   diagnostics.txt                   for folders named bad-*: how `compile` refuses, for any
+//   target
 //
 // CAPGATE_UPDATE_GOLDEN=1 rewrites the expected files; the reviewer then reads the difference.
 #include <gtest/gtest.h>

@@ -9,6 +9,6 @@ namespace capgate {
 
 }  // namespace capgate
 
-#define CAPGATE_ASSERT(expression) \
+#define CAPGATE_ASSERT(expression)     \
   ((expression) ? static_cast<void>(0) \
                 : ::capgate::assertion_failed(#expression, __FILE__, __LINE__))

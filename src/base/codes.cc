@@ -11,7 +11,8 @@ namespace {
 constexpr CodeInfo table[] = {
     {Code::doc_syntax, "DOC_SYNTAX", "the document is not well-formed JSON or YAML",
      "capgate reads JSON exactly as RFC 8259 defines it: no comments, no trailing commas, double "
-     "quotes only, one value and nothing after it. YAML manifests must be one well-formed document.",
+     "quotes only, one value and nothing after it. YAML manifests must be one well-formed "
+     "document.",
      R"({"name": "x",})", R"({"name": "x"})"},
     {Code::doc_encoding, "DOC_ENCODING", "the document is not clean UTF-8",
      "A byte order mark, invalid UTF-8 or half of a surrogate pair can be read differently by "
@@ -35,12 +36,15 @@ constexpr CodeInfo table[] = {
      "where it is used.",
      "tools: &all []", "tools: []"},
     {Code::manifest_shape, "MANIFEST_SHAPE", "the manifest does not have the expected shape",
-     "A manifest is an object with a name, a version and a list of tools; each tool has a name and a "
+     "A manifest is an object with a name, a version and a list of tools; each tool has a name and "
+     "a "
      "list of capability strings. serverCapabilities and grammar are optional.",
      R"({"name": "x", "tools": {}})",
      R"({"name": "x", "version": "1.0.0", "tools": [{"name": "t", "capabilities": []}]})"},
-    {Code::manifest_unknown_key, "MANIFEST_UNKNOWN_KEY", "an unknown key that looks like a known one",
-     "A misspelt key would silently drop what it holds, for example all capabilities of a tool. Keys "
+    {Code::manifest_unknown_key, "MANIFEST_UNKNOWN_KEY",
+     "an unknown key that looks like a known one",
+     "A misspelt key would silently drop what it holds, for example all capabilities of a tool. "
+     "Keys "
      "that resemble no known key are only noted.",
      R"({"name": "t", "capabilites": ["fs:read:/w/**"]})",
      R"({"name": "t", "capabilities": ["fs:read:/w/**"]})"},
@@ -49,15 +53,19 @@ constexpr CodeInfo table[] = {
      R"("tools": [{"name": "t", ...}, {"name": "t", ...}])",
      R"("tools": [{"name": "t", ...}, {"name": "u", ...}])"},
     {Code::grammar_version_mismatch, "GRAMMAR_VERSION_MISMATCH", "the grammar version is not known",
-     "This capgate knows grammar 0.1, which is also the default, and the earlier 0.0. A manifest for "
+     "This capgate knows grammar 0.1, which is also the default, and the earlier 0.0. A manifest "
+     "for "
      "a newer grammar needs a newer capgate.",
      R"("grammar": "9.9")", R"("grammar": "0.1")"},
     {Code::grammar_feature, "GRAMMAR_FEATURE", "a capability needs a newer grammar than declared",
-     "The manifest says grammar 0.0 and uses something that 0.1 added, such as limits, net:listen or "
+     "The manifest says grammar 0.0 and uses something that 0.1 added, such as limits, net:listen "
+     "or "
      "variables. An older implementation would read it differently or not at all.",
-     R"("grammar": "0.0" with "limit:memory:512M")", R"("grammar": "0.1" with "limit:memory:512M")"},
+     R"("grammar": "0.0" with "limit:memory:512M")",
+     R"("grammar": "0.1" with "limit:memory:512M")"},
     {Code::cap_malformed, "CAP_MALFORMED", "the string is not a capability",
-     "A capability is <kind>:<actions>:<scope>, with refinements after '?'. Quotes open at the start "
+     "A capability is <kind>:<actions>:<scope>, with refinements after '?'. Quotes open at the "
+     "start "
      "of a field and close at its end; inside them \\\" and \\\\ are the escapes.",
      "fs", "fs:read:/workspace/**"},
     {Code::cap_unknown_kind, "CAP_UNKNOWN_KIND", "there is no such kind of capability",
@@ -70,23 +78,29 @@ constexpr CodeInfo table[] = {
      "fs: read, write, create, delete. net: connect, listen. exec: spawn. env: read, inject. ipc: "
      "connect. Several actions are separated by commas.",
      "fs:execute:/workspace", "fs:read,write:/workspace"},
-    {Code::cap_refinement, "CAP_REFINEMENT", "a refinement is unknown, repeated, malformed or useless",
+    {Code::cap_refinement, "CAP_REFINEMENT",
+     "a refinement is unknown, repeated, malformed or useless",
      "Refinements follow '?' as key=value, joined with '&'. Each kind has its own: fs unsafe; net "
-     "sni, proto, methods, paths; exec nestedSandbox; env to, as, unsafe; ipc unsafe. Anything else "
+     "sni, proto, methods, paths; exec nestedSandbox; env to, as, unsafe; ipc unsafe. Anything "
+     "else "
      "is refused, because a refinement that is ignored is a promise that is not kept.",
      "fs:read:/x?nestedSandbox=true", "exec:spawn:chromium?nestedSandbox=true"},
-    {Code::cap_variable, "CAP_VARIABLE", "a variable is unbound, malformed or has an unusable value",
-     "${NAME} in a scope stands for what --set NAME=VALUE gives; repeat --set for several values. A "
+    {Code::cap_variable, "CAP_VARIABLE",
+     "a variable is unbound, malformed or has an unusable value",
+     "${NAME} in a scope stands for what --set NAME=VALUE gives; repeat --set for several values. "
+     "A "
      "value is plain text: it cannot hold '*', and it never adds an action or a refinement.",
      "fs:read:/srv/$ROOT/**", "fs:read:/srv/${ROOT}/** with --set ROOT=data"},
     {Code::cap_fs_shape, "CAP_FS_SHAPE", "fs is written fs:<actions>:<path>",
      "A path that holds ':' or '?' stands in double quotes.", "fs:read:/a:b", "fs:read:\"/a:b\""},
     {Code::cap_fs_relative, "CAP_FS_RELATIVE", "the path is not absolute",
-     "A relative path would depend on where the server is started. '~' and '$HOME' are not expanded; "
+     "A relative path would depend on where the server is started. '~' and '$HOME' are not "
+     "expanded; "
      "use a variable.",
      "fs:read:workspace/**", "fs:read:/workspace/**"},
     {Code::cap_fs_path, "CAP_FS_PATH", "the path cannot be used",
-     "'..' components, control characters, white space at the end and names that no file system can "
+     "'..' components, control characters, white space at the end and names that no file system "
+     "can "
      "hold are refused. '//' and '.' are read as if they were not there.",
      "fs:read:/workspace/../etc", "fs:read:/workspace"},
     {Code::cap_fs_glob, "CAP_FS_GLOB", "the glob is not supported",
@@ -95,20 +109,25 @@ constexpr CodeInfo table[] = {
      "enforced by a kernel and are refused instead of being widened.",
      "fs:read:/src/**/*.ts", "fs:read:/src/**"},
     {Code::cap_scope_refused, "CAP_SCOPE_REFUSED", "the scope is never granted as a whole",
-     "/, /etc, /run, /var/run, everything in /proc, /sys and /dev, and a home directory or anything "
-     "above one cannot be granted: they hold credentials, sockets and the sandbox's own mounts. Name "
+     "/, /etc, /run, /var/run, everything in /proc, /sys and /dev, and a home directory or "
+     "anything "
+     "above one cannot be granted: they hold credentials, sockets and the sandbox's own mounts. "
+     "Name "
      "the directory or file below that the server needs.",
      "fs:read:/home/alice", "fs:read:/home/alice/projects/site/**"},
     {Code::cap_needs_unsafe, "CAP_NEEDS_UNSAFE", "the grant hands over control of the host",
      "Writes below /usr or /etc, variables that decide what code a program loads, and sockets that "
-     "control a container engine or service manager let a server leave its sandbox. They are possible "
+     "control a container engine or service manager let a server leave its sandbox. They are "
+     "possible "
      "only with ?unsafe=true, and stand in the notes of every artifact.",
      "ipc:connect:\"unix:/run/docker.sock\"", "ipc:connect:\"unix:/run/docker.sock\"?unsafe=true"},
-    {Code::cap_net_shape, "CAP_NET_SHAPE", "net is written net:connect:HOST[:PORT] or net:listen:PORT",
+    {Code::cap_net_shape, "CAP_NET_SHAPE",
+     "net is written net:connect:HOST[:PORT] or net:listen:PORT",
      "An IPv6 address stands in brackets. No port means every port.", "net:connect:::1:443",
      "net:connect:[::1]:443"},
     {Code::cap_net_host, "CAP_NET_HOST", "the host is not a name, a wildcard or an address",
-     "A host is a DNS name in its ASCII form, *.name (one or more labels, not the name itself), * for "
+     "A host is a DNS name in its ASCII form, *.name (one or more labels, not the name itself), * "
+     "for "
      "every public host, an IPv4 address as four decimal numbers, or an IPv6 address in brackets. "
      "Spellings that programs read differently, such as 127.1 or 0x7f000001, are refused.",
      "net:connect:api.github.com/repos:443", "net:connect:api.github.com:443"},
@@ -127,14 +146,15 @@ constexpr CodeInfo table[] = {
      "each program that the server starts is declared.",
      "exec:spawn:*", "exec:spawn:git"},
     {Code::cap_env_shape, "CAP_ENV_SHAPE", "env is written env:inject:NAME or env:read:NAME",
-     "read takes the launcher's variable of that name; inject takes the value from a secret provider.",
+     "read takes the launcher's variable of that name; inject takes the value from a secret "
+     "provider.",
      "env:inject", "env:inject:GITHUB_TOKEN"},
     {Code::cap_env_name, "CAP_ENV_NAME", "the variable name cannot be used",
-     "Upper-case letters, digits and underscores, not starting with a digit.", "env:inject:github_pat",
-     "env:inject:GITHUB_PAT"},
+     "Upper-case letters, digits and underscores, not starting with a digit.",
+     "env:inject:github_pat", "env:inject:GITHUB_PAT"},
     {Code::cap_ipc_shape, "CAP_IPC_SHAPE", "ipc is written ipc:connect:ENDPOINT",
-     "Endpoints: x11, dbus:session, dbus:system, \"unix:/path\", self, netlink-route.", "ipc:connect",
-     "ipc:connect:x11"},
+     "Endpoints: x11, dbus:session, dbus:system, \"unix:/path\", self, netlink-route.",
+     "ipc:connect", "ipc:connect:x11"},
     {Code::cap_ipc_endpoint, "CAP_IPC_ENDPOINT", "there is no such endpoint",
      "Endpoints: x11, dbus:session, dbus:system, \"unix:/path\" with an absolute path, self (the "
      "server's own Unix sockets), netlink-route (reading the network configuration).",
@@ -142,7 +162,8 @@ constexpr CodeInfo table[] = {
     {Code::cap_clock_shape, "CAP_CLOCK_SHAPE", "clock is written clock:system or clock:tzdata",
      "clock has no actions and no refinements.", "clock:tzdata:x", "clock:tzdata"},
     {Code::cap_clock_source, "CAP_CLOCK_SOURCE", "there is no such clock source",
-     "system says that the server uses the time, which cannot be withheld; tzdata adds the time zone "
+     "system says that the server uses the time, which cannot be withheld; tzdata adds the time "
+     "zone "
      "files and the host's own zone.",
      "clock:TZDATA", "clock:tzdata"},
     {Code::cap_limit_shape, "CAP_LIMIT_SHAPE", "limit is written limit:NAME:VALUE",
@@ -152,7 +173,8 @@ constexpr CodeInfo table[] = {
      "percentage of one processor; time s, m or h. Zero is not a limit.",
      "limit:memory:512MB", "limit:memory:512M"},
     {Code::cap_assert_shape, "CAP_ASSERT_SHAPE", "assert is written assert:ID:\"text\"",
-     "The id has letters, digits, '.', '_', '-' and '/'; the text is one line and may hold any other "
+     "The id has letters, digits, '.', '_', '-' and '/'; the text is one line and may hold any "
+     "other "
      "character. Without a text the id stands for it.",
      "assert::must be read-only", "assert:db.read_only:\"must be read-only\""},
     {Code::policy_conflict, "POLICY_CONFLICT", "two tools contradict each other",
@@ -160,12 +182,15 @@ constexpr CodeInfo table[] = {
      "no union of the two keeps both promises.",
      "assert:a:\"x\" and assert:a:\"y\"", "assert:a:\"x\""},
     {Code::assert_unrecognized, "ASSERT_UNRECOGNIZED", "no validator covers the assertion",
-     "With --validators FILE the host states which assertions it verifies and how. An assertion that "
+     "With --validators FILE the host states which assertions it verifies and how. An assertion "
+     "that "
      "nobody verifies is then an error, not a comment.",
      "assert:db.read_only:\"...\" with a validators file that does not list db.read_only",
      R"({"validators": {"db.read_only": "the role has no write grants"}})"},
-    {Code::validators_shape, "VALIDATORS_SHAPE", "the validators file does not have the expected shape",
-     "The file is JSON or YAML: an object with the key validators, which maps assertion ids to a text "
+    {Code::validators_shape, "VALIDATORS_SHAPE",
+     "the validators file does not have the expected shape",
+     "The file is JSON or YAML: an object with the key validators, which maps assertion ids to a "
+     "text "
      "that says how the host verifies them.",
      R"({"validators": ["db.read_only"]})",
      R"({"validators": {"db.read_only": "the role has no write grants"}})"},
@@ -173,13 +198,15 @@ constexpr CodeInfo table[] = {
      "--tool NAME prints the policy of one tool: serverCapabilities and its own capabilities.",
      "--tool serch_code", "--tool search_code"},
     {Code::adapter_unsupported, "ADAPTER_UNSUPPORTED", "the target cannot enforce the capability",
-     "An artifact is closed exactly as printed. What a target cannot express is refused, unless you "
+     "An artifact is closed exactly as printed. What a target cannot express is refused, unless "
+     "you "
      "name that capability with --accept-unenforced; it then stands under `unenforced` in the "
      "artifact, for every reviewer to see.",
      "limit:memory:512M for --target bwrap",
      "--target docker, or --accept-unenforced limit:memory:512M"},
     {Code::accept_unused, "ACCEPT_UNUSED", "an accepted capability is not one that needs accepting",
-     "--accept-unenforced names a capability exactly as the diagnostic prints it. One that the policy "
+     "--accept-unenforced names a capability exactly as the diagnostic prints it. One that the "
+     "policy "
      "does not hold, or that the target enforces, is refused: it would hide a later change.",
      "--accept-unenforced exec:spawn:gti", "--accept-unenforced exec:spawn:git"},
 };

@@ -1,5 +1,5 @@
-// Every diagnostic code, with its long form. The names are stable: programs match on them, and those
-// of the earlier implementation keep their spelling.
+// Every diagnostic code, with its long form. The names are stable: programs match on them, and
+// those of the earlier implementation keep their spelling.
 //
 //   code_name(Code::cap_fs_relative)          -> "CAP_FS_RELATIVE"
 //   code_info(Code::cap_fs_relative).detail   -> what `capgate explain CAP_FS_RELATIVE` prints

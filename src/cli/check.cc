@@ -31,10 +31,10 @@ int run(const Arguments& arguments, Output& output) {
     output.out += std::move(json).take() + "\n";
     return Exit::ok;
   }
-  output.out += format("{}: ok: {}, {} declared, {} after merging\n", escape_for_terminal(loaded->name),
-                       count(loaded->manifest.tools.size(), "tool"),
-                       count(loaded->manifest.declared.size(), "capability"),
-                       count(grants, "grant"));
+  output.out +=
+      format("{}: ok: {}, {} declared, {} after merging\n", escape_for_terminal(loaded->name),
+             count(loaded->manifest.tools.size(), "tool"),
+             count(loaded->manifest.declared.size(), "capability"), count(grants, "grant"));
   for (const std::string& note : loaded->manifest.notes) output.err += format("note: {}\n", note);
   return Exit::ok;
 }
@@ -49,8 +49,9 @@ Command check_command() {
           .most_operands = 1,
           .options = options,
           .details = "Exit: 0 ok, 2 usage, 3 unreadable, 4 mistakes.",
-          .examples = "  capgate check github.json\n"
-                      "  capgate check git.yaml --set REPO=/srv/repo --json",
+          .examples =
+              "  capgate check github.json\n"
+              "  capgate check git.yaml --set REPO=/srv/repo --json",
           .run = run};
 }
 

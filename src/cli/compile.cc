@@ -54,9 +54,9 @@ std::expected<void, int> read_accepted(const Arguments& arguments, lower::Option
   for (const std::string& text : arguments.values("--accept-unenforced")) {
     const auto parsed = core::parse_capability(text, {});
     if (!parsed) {
-      return std::unexpected(usage_error(
-          format("--accept-unenforced {}: {}", quoted(text), parsed.error().message),
-          "name the capability as the diagnostic prints it", output));
+      return std::unexpected(
+          usage_error(format("--accept-unenforced {}: {}", quoted(text), parsed.error().message),
+                      "name the capability as the diagnostic prints it", output));
     }
     out.accepted.push_back(print(parsed->front()));
   }
@@ -78,7 +78,8 @@ std::expected<void, int> read_options(const Arguments& arguments, lower::Options
     auto path = core::parse_plain_path(program);
     if (!path || *path == "/") {
       return std::unexpected(usage_error(format("--program cannot be {}", quoted(program)),
-                                         "write an absolute path: --program /usr/bin/node", output));
+                                         "write an absolute path: --program /usr/bin/node",
+                                         output));
     }
     out.programs.push_back(*std::move(path));
   }
@@ -100,7 +101,8 @@ int run(const Arguments& arguments, Output& output) {
     return Exit::ok;
   }
   using Style = text::JsonWriter::Style;
-  output.out += print_json(*artifact, input, arguments.has("--pretty") ? Style::pretty : Style::compact);
+  output.out +=
+      print_json(*artifact, input, arguments.has("--pretty") ? Style::pretty : Style::compact);
   output.out += '\n';
   return Exit::ok;
 }
@@ -114,14 +116,16 @@ Command compile_command() {
           .least_operands = 1,
           .most_operands = 1,
           .options = options,
-          .details = "The artifact is one JSON document on stdout. Used exactly as printed it is closed;\n"
-                     "what the target cannot enforce is an error. Exit: 0 ok, 2 usage, 3 unreadable,\n"
-                     "4 compile error.",
-          .examples = "  capgate compile github.json --pretty\n"
-                      "  capgate compile github.json --target docker --user 1000:1000\n"
-                      "  capgate compile git.json --program /usr/bin/node --set REPO=/srv/repo\n"
-                      "  capgate compile github.json --explain\n"
-                      "  cat github.yaml | capgate compile - --tool search_code",
+          .details =
+              "The artifact is one JSON document on stdout. Used exactly as printed it is closed;\n"
+              "what the target cannot enforce is an error. Exit: 0 ok, 2 usage, 3 unreadable,\n"
+              "4 compile error.",
+          .examples =
+              "  capgate compile github.json --pretty\n"
+              "  capgate compile github.json --target docker --user 1000:1000\n"
+              "  capgate compile git.json --program /usr/bin/node --set REPO=/srv/repo\n"
+              "  capgate compile github.json --explain\n"
+              "  cat github.yaml | capgate compile - --tool search_code",
           .run = run};
 }
 

@@ -47,13 +47,14 @@ std::string bash() {
   for (const Command& command : commands()) {
     out += format("    {}) local words=\"{}\" ;;\n", command.name, option_words(command));
   }
-  out += "    *) local words=\"\" ;;\n  esac\n"
-         "  case \"$cur\" in\n"
-         "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
-         "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
-         "  esac\n"
-         "}\n"
-         "complete -o filenames -F _capgate capgate\n";
+  out +=
+      "    *) local words=\"\" ;;\n  esac\n"
+      "  case \"$cur\" in\n"
+      "    -*) COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")) ;;\n"
+      "    *) COMPREPLY=($(compgen -f -- \"$cur\")) ;;\n"
+      "  esac\n"
+      "}\n"
+      "complete -o filenames -F _capgate capgate\n";
   return out;
 }
 
@@ -98,18 +99,21 @@ std::string zsh() {
   for (const Command& command : commands()) {
     out += format("    '{}:{}'\n", command.name, zsh_text(command.summary));
   }
-  out += "  )\n"
-         "  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
-         "  local command=$words[2]\n"
-         "  (( CURRENT-- )); shift words\n"
-         "  case $command in\n";
+  out +=
+      "  )\n"
+      "  if (( CURRENT == 2 )); then _describe command commands; return; fi\n"
+      "  local command=$words[2]\n"
+      "  (( CURRENT-- )); shift words\n"
+      "  case $command in\n";
   for (const Command& command : commands()) {
     out += format("    {}) _arguments", command.name);
     for (const Option& option : command.options) out += format(" {}", zsh_option(option));
     out += " '--help[show help]' '*:file:_files' ;;\n";
   }
-  out += "  esac\n}\n"
-         "if [ \"$funcstack[1]\" = _capgate ]; then _capgate \"$@\"; else compdef _capgate capgate; fi\n";
+  out +=
+      "  esac\n}\n"
+      "if [ \"$funcstack[1]\" = _capgate ]; then _capgate \"$@\"; else compdef _capgate capgate; "
+      "fi\n";
   return out;
 }
 
@@ -154,8 +158,9 @@ Command completion_command() {
           .most_operands = 1,
           .options = {},
           .details = {},
-          .examples = "  source <(capgate completion bash)\n"
-                      "  capgate completion fish > ~/.config/fish/completions/capgate.fish",
+          .examples =
+              "  source <(capgate completion bash)\n"
+              "  capgate completion fish > ~/.config/fish/completions/capgate.fish",
           .run = run};
 }
 

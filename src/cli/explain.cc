@@ -18,14 +18,13 @@ using text::JsonWriter;
 constexpr Option options[] = {tool_option, set_option, validators_option, json_option};
 
 bool looks_like_code(std::string_view word) {
-  return word.contains('_') && std::ranges::all_of(word, [](char c) {
-           return is_upper(c) || is_digit(c) || c == '_';
-         });
+  return word.contains('_') &&
+         std::ranges::all_of(word, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
 }
 
 bool looks_like_capability(std::string_view word) {
-  constexpr std::string_view kinds[] = {"fs:",  "net:",   "exec:",  "env:",
-                                        "ipc:", "clock:", "limit:", "assert:"};
+  constexpr std::string_view kinds[] = {
+      "fs:", "net:", "exec:", "env:", "ipc:", "clock:", "limit:", "assert:"};
   return std::ranges::any_of(kinds, [&](std::string_view kind) { return word.starts_with(kind); });
 }
 
@@ -54,7 +53,8 @@ int explain_code(std::string_view word, bool as_json, Output& output) {
     for (const CodeInfo& info : all_codes()) names.push_back(info.name);
     const auto best = closest(word, names);
     return usage_error(format("there is no code {}", quoted(word)),
-                       best ? format("did you mean {}?", *best) : "see docs/diagnostics.md", output);
+                       best ? format("did you mean {}?", *best) : "see docs/diagnostics.md",
+                       output);
   }
   const CodeInfo& info = code_info(*code);
   if (as_json) {
@@ -87,9 +87,9 @@ int explain_capability(const std::string& word, const Arguments& arguments, Outp
     output.out += std::move(json).take() + "\n";
     return Exit::ok;
   }
-  output.out += format("{}\n  lets the server {}\n  enforced by: {}\n",
-                       escape_for_terminal(print(capability)), describe(capability),
-                       enforcement(capability));
+  output.out +=
+      format("{}\n  lets the server {}\n  enforced by: {}\n",
+             escape_for_terminal(print(capability)), describe(capability), enforcement(capability));
   return Exit::ok;
 }
 
@@ -111,23 +111,23 @@ void explain_as_json(const Loaded& loaded, Output& output) {
   json.key("manifestHash").string(loaded.manifest.hash);
   json.key("policyHash").string(loaded.policy.hash);
   json.key("grants").begin_array();
-  core::for_each_grant(loaded.policy, [&](const core::Capability& capability,
-                                          const core::Origins& origins) {
-    json.begin_object().key("capability").string(print(capability));
-    json.key("meaning").string(describe(capability)).key("origins").begin_array();
-    for (const std::uint32_t index : origins) {
-      const core::Declared& declared = loaded.manifest.declared[index];
-      const auto [line, column] = source.position(declared.where.begin);
-      json.begin_object().key("tool");
-      if (declared.tool == core::Declared::whole_server) {
-        json.null();
-      } else {
-        json.string(loaded.manifest.owner(declared));
-      }
-      json.key("line").number(line).key("column").number(column).end_object();
-    }
-    json.end_array().end_object();
-  });
+  core::for_each_grant(
+      loaded.policy, [&](const core::Capability& capability, const core::Origins& origins) {
+        json.begin_object().key("capability").string(print(capability));
+        json.key("meaning").string(describe(capability)).key("origins").begin_array();
+        for (const std::uint32_t index : origins) {
+          const core::Declared& declared = loaded.manifest.declared[index];
+          const auto [line, column] = source.position(declared.where.begin);
+          json.begin_object().key("tool");
+          if (declared.tool == core::Declared::whole_server) {
+            json.null();
+          } else {
+            json.string(loaded.manifest.owner(declared));
+          }
+          json.key("line").number(line).key("column").number(column).end_object();
+        }
+        json.end_array().end_object();
+      });
   json.end_array().end_object();
   output.out += std::move(json).take() + "\n";
 }
@@ -142,13 +142,13 @@ int explain_manifest(const Arguments& arguments, Output& output) {
   output.out += format("{} {} may\n", escape_for_terminal(loaded->manifest.name),
                        escape_for_terminal(loaded->manifest.version));
   bool any = false;
-  core::for_each_grant(loaded->policy, [&](const core::Capability& capability,
-                                           const core::Origins& origins) {
-    any = true;
-    output.out += format("  - {}\n      {}   for {}\n", describe(capability),
-                         escape_for_terminal(print(capability)),
-                         escape_for_terminal(join(owners(loaded->manifest, origins), ", ")));
-  });
+  core::for_each_grant(
+      loaded->policy, [&](const core::Capability& capability, const core::Origins& origins) {
+        any = true;
+        output.out += format("  - {}\n      {}   for {}\n", describe(capability),
+                             escape_for_terminal(print(capability)),
+                             escape_for_terminal(join(owners(loaded->manifest, origins), ", ")));
+      });
   output.out += any ? "and nothing else.\n" : "  do nothing but compute and talk to its client.\n";
   return Exit::ok;
 }
@@ -170,9 +170,10 @@ Command explain_command() {
           .most_operands = 1,
           .options = options,
           .details = {},
-          .examples = "  capgate explain CAP_FS_RELATIVE\n"
-                      "  capgate explain 'net:connect:*.github.com:443'\n"
-                      "  capgate explain github.json",
+          .examples =
+              "  capgate explain CAP_FS_RELATIVE\n"
+              "  capgate explain 'net:connect:*.github.com:443'\n"
+              "  capgate explain github.json",
           .run = run};
 }
 

@@ -54,7 +54,8 @@ std::expected<std::unique_ptr<text::Document>, int> load_document(const std::str
   const std::string name = path == "-" ? "<stdin>" : path;
   const std::string copy = *text;  // for the diagnostics: a failed parse gives nothing back
   auto document = parse_text(name, *std::move(text));
-  if (!document) return std::unexpected(report(document.error(), Source(name, copy), arguments, output));
+  if (!document)
+    return std::unexpected(report(document.error(), Source(name, copy), arguments, output));
   return std::make_unique<text::Document>(*std::move(document));
 }
 
@@ -63,10 +64,9 @@ std::expected<core::Bindings, int> read_bindings(const Arguments& arguments, Out
   for (const std::string& word : arguments.values("--set")) {
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const bool valid = equals != std::string::npos && !name.empty() && !is_digit(name.front()) &&
-                       std::ranges::all_of(name, [](char c) {
-                         return is_upper(c) || is_digit(c) || c == '_';
-                       });
+    const bool valid =
+        equals != std::string::npos && !name.empty() && !is_digit(name.front()) &&
+        std::ranges::all_of(name, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
     if (!valid) {
       return std::unexpected(usage_error(format("--set cannot be {}", quoted(word)),
                                          "write --set NAME=VALUE with an upper-case name", output));
@@ -87,13 +87,15 @@ std::expected<void, int> check_bindings(const core::Bindings& bindings,
     const bool is_host = contains(host_variables, std::string_view(binding.name));
     if (!is_host && !contains(manifest.used_variables, binding.name)) {
       return std::unexpected(usage_error(format("--set {} is not used", binding.name),
-                                         "no capability holds this variable; check its name", output));
+                                         "no capability holds this variable; check its name",
+                                         output));
     }
     if (!is_host) continue;
     const auto path = core::parse_plain_path(binding.values.front());
     if (binding.values.size() > 1 || !path || *path == "/") {
       return std::unexpected(usage_error(format("--set {} takes one absolute path", binding.name),
-                                         format("write --set {}=/home/alice", binding.name), output));
+                                         format("write --set {}=/home/alice", binding.name),
+                                         output));
     }
   }
   return {};
@@ -106,6 +108,7 @@ std::string host_path(const core::Bindings& bindings, std::string_view name) {
 
 Diagnostics unknown_tool(const core::Manifest& manifest, std::string_view tool) {
   std::vector<std::string_view> names;
+  names.reserve(manifest.tools.size());
   for (const core::Tool& known : manifest.tools) names.emplace_back(known.name);
   const auto best = closest(tool, names);
   return {{.code = Code::tool_unknown,
@@ -115,7 +118,8 @@ Diagnostics unknown_tool(const core::Manifest& manifest, std::string_view tool) 
                         : "the names are in the manifest's tools"}};
 }
 
-std::expected<void, int> load_validators(const Arguments& arguments, Loaded& loaded, Output& output) {
+std::expected<void, int> load_validators(const Arguments& arguments, Loaded& loaded,
+                                         Output& output) {
   const auto path = arguments.value("--validators");
   if (!path) return {};
   const auto document = load_document(std::string(*path), arguments, output);
@@ -141,7 +145,8 @@ std::expected<Loaded, int> load(const Arguments& arguments, Output& output) {
   loaded.document = *std::move(document);
 
   auto manifest = core::parse_manifest(*loaded.document, *bindings);
-  if (!manifest) return std::unexpected(report(manifest.error(), loaded.source(), arguments, output));
+  if (!manifest)
+    return std::unexpected(report(manifest.error(), loaded.source(), arguments, output));
   loaded.manifest = *std::move(manifest);
   if (auto used = check_bindings(*bindings, loaded.manifest, output); !used) {
     return std::unexpected(used.error());
@@ -174,9 +179,10 @@ std::expected<Loaded, int> load(const Arguments& arguments, Output& output) {
 
 int report(const Diagnostics& diagnostics, const Source& source, const Arguments& arguments,
            Output& output) {
-  const int code = std::ranges::any_of(diagnostics, [](const Diagnostic& d) {
-    return is_document_code(d.code);
-  }) ? Exit::unreadable : Exit::compile_error;
+  const int code =
+      std::ranges::any_of(diagnostics, [](const Diagnostic& d) { return is_document_code(d.code); })
+          ? Exit::unreadable
+          : Exit::compile_error;
   if (arguments.has("--json")) {
     output.out += diagnostics_json(diagnostics, source);
     return code;
@@ -186,7 +192,8 @@ int report(const Diagnostics& diagnostics, const Source& source, const Arguments
     output.err += render(diagnostics[i], source, colour);
   }
   if (diagnostics.size() > most_shown) {
-    output.err += format("... and {} more; --json shows all of them\n", diagnostics.size() - most_shown);
+    output.err +=
+        format("... and {} more; --json shows all of them\n", diagnostics.size() - most_shown);
   }
   return code;
 }

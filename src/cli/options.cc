@@ -17,9 +17,9 @@ std::unexpected<UsageError> unknown_option(const Command& command, std::string_v
   std::vector<std::string_view> names{"--help"};
   for (const Option& option : command.options) names.push_back(option.name);
   const auto best = closest(word, names);
-  return fail(format("{} has no option {}", command.name, quoted(word)),
-              best ? format("did you mean {}?", *best)
-                   : format("see capgate {} --help", command.name));
+  return fail(
+      format("{} has no option {}", command.name, quoted(word)),
+      best ? format("did you mean {}?", *best) : format("see capgate {} --help", command.name));
 }
 
 std::expected<void, UsageError> check_choice(const Option& option, std::string_view value) {

@@ -1,5 +1,5 @@
-// One table describes every command: its words, its options, its help. Parsing, help, "did you mean"
-// and shell completions all come from it, so they cannot disagree.
+// One table describes every command: its words, its options, its help. Parsing, help, "did you
+// mean" and shell completions all come from it, so they cannot disagree.
 //
 //   constexpr Option options[] = {{.name = "--target", .value = "NAME", .help = "..."}};
 //   const auto arguments = parse_arguments(command, {"m.json", "--target=docker"});
@@ -55,8 +55,8 @@ struct UsageError {
   std::string help;
 };
 
-[[nodiscard]] std::expected<Arguments, UsageError> parse_arguments(const Command& command,
-                                                                   std::span<const std::string> words);
+[[nodiscard]] std::expected<Arguments, UsageError> parse_arguments(
+    const Command& command, std::span<const std::string> words);
 
 [[nodiscard]] std::string command_help(const Command& command);
 

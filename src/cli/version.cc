@@ -1,10 +1,11 @@
 // capgate version and capgate targets.
+#include "core/version.h"
+
 #include "base/format.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
 #include "core/manifest.h"
-#include "core/version.h"
 #include "lower/targets.h"
 #include "text/json_write.h"
 

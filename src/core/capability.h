@@ -94,7 +94,14 @@ struct EnvCapability {
 };
 
 struct IpcCapability {
-  enum class Kind : unsigned char { dbus_session, dbus_system, netlink_route, self, unix_path, x11 };
+  enum class Kind : unsigned char {
+    dbus_session,
+    dbus_system,
+    netlink_route,
+    self,
+    unix_path,
+    x11
+  };
   Kind kind = Kind::self;
   std::string path;  // unix_path only
   bool unsafe = false;

@@ -61,8 +61,7 @@ void check_any_text(const std::string& text) {
 }
 
 RC_GTEST_PROP(Capability, AnyWordsGiveAFixpointOrAPlaceInside, ()) {
-  for (int i = 0; i < 20; ++i)
-    check_any_text(*word_soup());
+  for (int i = 0; i < 20; ++i) check_any_text(*word_soup());
 }
 
 RC_GTEST_PROP(Capability, AnyBytesGiveAFixpointOrAPlaceInside, ()) {

@@ -22,10 +22,12 @@ std::string place(const PathPattern& path) {
   }
   const std::string base = escape_for_terminal(path.base);
   switch (path.shape) {
-    case PathPattern::Shape::node: return format("{} (with everything below, if a directory)", base);
+    case PathPattern::Shape::node:
+      return format("{} (with everything below, if a directory)", base);
     case PathPattern::Shape::tree: return format("{} and everything below it", base);
     case PathPattern::Shape::entries:
-      return format("the entries {} of {} that exist at start", escape_for_terminal(path.glob), base);
+      return format("the entries {} of {} that exist at start", escape_for_terminal(path.glob),
+                    base);
   }
   return {};
 }
@@ -88,13 +90,16 @@ struct Words {
 
   std::string operator()(const IpcCapability& ipc) const {
     switch (ipc.kind) {
-      case IpcCapability::Kind::dbus_session: return "talk to the services of the user's session bus";
+      case IpcCapability::Kind::dbus_session:
+        return "talk to the services of the user's session bus";
       case IpcCapability::Kind::dbus_system: return "talk to the services of the system bus";
-      case IpcCapability::Kind::netlink_route: return "read the network configuration of its sandbox";
+      case IpcCapability::Kind::netlink_route:
+        return "read the network configuration of its sandbox";
       case IpcCapability::Kind::self: return "use Unix sockets among its own processes";
       case IpcCapability::Kind::unix_path:
         return format("talk to the socket {}", escape_for_terminal(ipc.path));
-      case IpcCapability::Kind::x11: return "use the X display, which shows and sends every key press";
+      case IpcCapability::Kind::x11:
+        return "use the X display, which shows and sends every key press";
     }
     return {};
   }
@@ -107,7 +112,8 @@ struct Words {
 
   std::string operator()(const LimitCapability& limit) const {
     switch (limit.kind) {
-      case LimitCapability::Kind::cpu: return format("use {}% of one processor at most", limit.value);
+      case LimitCapability::Kind::cpu:
+        return format("use {}% of one processor at most", limit.value);
       case LimitCapability::Kind::disk:
         return format("fill each private directory with {} at most", print_limit_value(limit));
       case LimitCapability::Kind::files: return format("hold {} open files at most", limit.value);
@@ -115,7 +121,8 @@ struct Words {
         return format("use {} of memory at most", print_limit_value(limit));
       case LimitCapability::Kind::pids:
         return format("have {} processes and threads at most", limit.value);
-      case LimitCapability::Kind::time: return format("run for {} at most", print_limit_value(limit));
+      case LimitCapability::Kind::time:
+        return format("run for {} at most", print_limit_value(limit));
     }
     return {};
   }

@@ -12,8 +12,8 @@ struct Kind {
   KindParser parse;  // none: assert, whose text is free
 };
 constexpr Kind kinds[] = {
-    {"fs", grammar::parse_fs},       {"net", grammar::parse_net},     {"exec", grammar::parse_exec},
-    {"env", grammar::parse_env},     {"ipc", grammar::parse_ipc},     {"clock", grammar::parse_clock},
+    {"fs", grammar::parse_fs},       {"net", grammar::parse_net}, {"exec", grammar::parse_exec},
+    {"env", grammar::parse_env},     {"ipc", grammar::parse_ipc}, {"clock", grammar::parse_clock},
     {"limit", grammar::parse_limit}, {"assert", nullptr},
 };
 
@@ -21,17 +21,17 @@ Result<const Kind*> find_kind(std::string_view text) {
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
   if (colon == std::string_view::npos) {
-    return grammar::fail(Code::cap_malformed, Span::at(0, text.size()),
-                         "a capability has at least a kind and a scope",
-                         "write <kind>:<actions>:<scope>, for example fs:read:/workspace/**");
+    return fail(Code::cap_malformed, Span::at(0, text.size()),
+                "a capability has at least a kind and a scope",
+                "write <kind>:<actions>:<scope>, for example fs:read:/workspace/**");
   }
   const auto* kind = std::ranges::find(kinds, name, &Kind::name);
   if (kind != std::end(kinds)) return kind;
   std::vector<std::string_view> names;
   for (const Kind& known : kinds) names.push_back(known.name);
-  return grammar::fail(Code::cap_unknown_kind, Span::at(0, colon),
-                       format("unknown capability kind {}", quoted(name)),
-                       grammar::did_you_mean(name, names));
+  return fail(Code::cap_unknown_kind, Span::at(0, colon),
+              format("unknown capability kind {}", quoted(name)),
+              grammar::did_you_mean(name, names));
 }
 
 }  // namespace
@@ -64,7 +64,8 @@ Result<std::vector<Capability>> parse_capability(std::string_view text, const Bi
 std::vector<std::string_view> variables_in(std::string_view text) {
   std::vector<std::string_view> names;
   if (!text.contains('$') || text.starts_with("assert:")) return names;
-  for (std::size_t at = text.find("${"); at != std::string_view::npos; at = text.find("${", at + 2)) {
+  for (std::size_t at = text.find("${"); at != std::string_view::npos;
+       at = text.find("${", at + 2)) {
     const std::size_t end = text.find('}', at);
     if (end != std::string_view::npos) names.push_back(text.substr(at + 2, end - at - 2));
   }

@@ -2,11 +2,6 @@
 
 namespace capgate::core::grammar {
 
-std::unexpected<Diagnostic> fail(Code code, Span where, std::string message, std::string help) {
-  return std::unexpected(Diagnostic{
-      .code = code, .where = where, .message = std::move(message), .help = std::move(help)});
-}
-
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
   if (const auto best = closest(word, candidates)) return format("did you mean {}?", *best);
   std::string known;
@@ -68,8 +63,8 @@ Result<void> RefinementReader::check(std::string_view repeatable) const {
 }
 
 const Refinement* RefinementReader::find(std::string_view key) const {
-  const auto it = std::ranges::find(fields_.refinements, key,
-                                    [](const Refinement& r) { return r.key.text; });
+  const auto it =
+      std::ranges::find(fields_.refinements, key, [](const Refinement& r) { return r.key.text; });
   return it == fields_.refinements.end() ? nullptr : &*it;
 }
 
@@ -77,8 +72,8 @@ Result<bool> RefinementReader::flag(std::string_view key) const {
   const Refinement* refinement = find(key);
   if (refinement == nullptr) return false;
   if (refinement->value.text == "true") return true;
-  return fail(Code::cap_refinement, refinement->value.where,
-              format("{} is true or absent", key), format("write {}=true, or remove it", key));
+  return fail(Code::cap_refinement, refinement->value.where, format("{} is true or absent", key),
+              format("write {}=true, or remove it", key));
 }
 
 Result<std::optional<std::size_t>> RefinementReader::choice(

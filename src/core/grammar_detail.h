@@ -28,9 +28,6 @@ namespace capgate::core::grammar {
 [[nodiscard]] Result<Capability> parse_limit(const Fields& fields);
 [[nodiscard]] Result<Capability> parse_assert(const Fields& fields, TextStorage& storage);
 
-[[nodiscard]] std::unexpected<Diagnostic> fail(Code code, Span where, std::string message,
-                                               std::string help);
-
 [[nodiscard]] std::string did_you_mean(std::string_view word,
                                        std::span<const std::string_view> candidates);
 

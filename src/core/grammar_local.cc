@@ -7,8 +7,9 @@ namespace {
 Result<std::string> parse_program(std::string_view name) {
   const Span where = Span::at(0, name.size());
   if (name.contains('/')) {
-    return fail(Code::cap_exec_path, where, "a program is named, not given by path",
-                format("write exec:spawn:{}", escape_for_terminal(name.substr(name.rfind('/') + 1))));
+    return fail(
+        Code::cap_exec_path, where, "a program is named, not given by path",
+        format("write exec:spawn:{}", escape_for_terminal(name.substr(name.rfind('/') + 1))));
   }
   const auto is_name_character = [](char c) {
     return is_alnum(c) || c == '.' || c == '_' || c == '+' || c == '-';
@@ -24,8 +25,8 @@ Result<std::string> parse_program(std::string_view name) {
 // The endpoint may be written "unix:/path" in quotes, or unix:/path in two fields.
 Result<IpcCapability> parse_ipc_endpoint(const Field& first, const Field* second) {
   using Kind = IpcCapability::Kind;
-  constexpr std::string_view names[] = {"dbus:session", "dbus:system", "netlink-route", "self",
-                                        "unix:/path", "x11"};
+  constexpr std::string_view names[] = {"dbus:session", "dbus:system", "netlink-route",
+                                        "self",         "unix:/path",  "x11"};
   const std::size_t colon = second != nullptr ? first.text.size() : first.text.find(':');
   const std::string_view head = first.text.substr(0, colon);
   std::string_view tail;
@@ -37,7 +38,8 @@ Result<IpcCapability> parse_ipc_endpoint(const Field& first, const Field* second
   const bool has_tail = second != nullptr || colon != std::string_view::npos;
   if (head == "unix" && has_tail) {
     auto path = parse_plain_path(tail);
-    if (path && *path != "/") return IpcCapability{.kind = Kind::unix_path, .path = *std::move(path)};
+    if (path && *path != "/")
+      return IpcCapability{.kind = Kind::unix_path, .path = *std::move(path)};
     return fail(Code::cap_ipc_endpoint, second != nullptr ? second->where : first.where,
                 "a Unix socket is named by its absolute path", "write \"unix:/run/app.sock\"");
   }
@@ -63,7 +65,7 @@ constexpr LimitForm limit_forms[] = {
     {"files", " ", 1, 1'000'000, "1024"},
     {"memory", " KMG", 1024, std::uint64_t{1} << 50, "512M"},
     {"pids", " ", 1, 4'000'000, "256"},
-    {"time", "smh", 60, 365 * 24 * 3600, "30s"},
+    {"time", "smh", 60, std::uint64_t{365} * 24 * 3600, "30s"},
 };
 
 std::optional<std::uint64_t> parse_limit_value(std::string_view text, const LimitForm& form) {

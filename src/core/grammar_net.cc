@@ -31,7 +31,7 @@ Result<std::vector<std::string>> parse_list(const RefinementReader& reader, std:
 
 Result<Capability> parse_connect(const Fields& fields) {
   TRY(check_shape(fields, 2, 3, Code::cap_net_shape, "net:connect:HOST[:PORT]"));
-  NetConnect out;
+  NetConnect out;  // NOLINT(misc-const-correctness): TRY hides the assignments below from the check
   out.endpoint.host = TRY(in_field(fields.items[1], parse_host));
   if (fields.count == 3 && fields.items[2].text.starts_with("//")) {
     return fail(Code::cap_net_port, fields.items[2].where, "this is a URL, not a host and a port",
@@ -44,7 +44,7 @@ Result<Capability> parse_connect(const Fields& fields) {
   TRY(reader.check());
   constexpr std::string_view sni[] = {"match", "any", "strict"};
   constexpr std::string_view proto[] = {"detect", "tcp", "tls", "http"};
-  NetRefinements& refine = out.refinements;
+  NetRefinements& refine = out.refinements;  // NOLINT(misc-const-correctness): as above
   refine.sni = static_cast<NetRefinements::Sni>(TRY(reader.choice("sni", sni)).value_or(0));
   refine.proto = static_cast<NetRefinements::Proto>(TRY(reader.choice("proto", proto)).value_or(0));
   refine.methods = TRY(parse_list(reader, "methods", "write methods=GET,POST", [](auto item) {
@@ -77,7 +77,8 @@ Result<SecretPlace> parse_place(const RefinementReader& reader) {
     if (valid) return SecretPlace{.kind = SecretPlace::Kind::header, .header = header};
   }
   for (std::size_t i = 1; i < std::size(places); ++i) {
-    if (text == places[i]) return SecretPlace{.kind = static_cast<SecretPlace::Kind>(i), .header = {}};
+    if (text == places[i])
+      return SecretPlace{.kind = static_cast<SecretPlace::Kind>(i), .header = {}};
   }
   return fail(Code::cap_refinement, as->value.where, format("as cannot be {}", quoted(text)),
               did_you_mean(text, places));
@@ -96,12 +97,12 @@ Result<void> read_seal(const RefinementReader& reader, EnvCapability& out) {
   out.as = TRY(parse_place(reader));
   const Refinement* as = reader.find("as");
   if (as != nullptr && out.to.empty()) {
-    return fail(Code::cap_refinement, as->key.where, "as= needs to=",
-                "name the endpoint that receives the value: to=HOST:PORT");
+    return fail(Code::cap_refinement, as->key.where,
+                "as= needs to=", "name the endpoint that receives the value: to=HOST:PORT");
   }
   if (!out.to.empty() && out.action != EnvCapability::Action::inject) {
-    return fail(Code::cap_refinement, reader.find("to")->key.where, "only env:inject has to=",
-                "write env:inject:NAME?to=HOST:PORT");
+    return fail(Code::cap_refinement, reader.find("to")->key.where,
+                "only env:inject has to=", "write env:inject:NAME?to=HOST:PORT");
   }
   return {};
 }
@@ -121,7 +122,7 @@ Result<Capability> parse_net(const Fields& fields) {
   TRY(check_shape(fields, 2, 2, Code::cap_net_shape, "net:listen:PORT"));
   const RefinementReader reader(fields, {});
   TRY(reader.check());
-  return NetListen{.port = TRY(in_field(fields.items[1], parse_port))};
+  return NetListen { .port = TRY(in_field(fields.items[1], parse_port)) };
 }
 
 Result<Capability> parse_env(const Fields& fields) {

@@ -48,8 +48,7 @@ TEST(Refinements, AreWrittenKeyEqualsValue) {
       {"fs:read:/usr?unsafe=true", "fs:read:/usr?unsafe=true"},
       {"fs:read:/usr?unsafe=\"true\"", "fs:read:/usr?unsafe=true"},
   };
-  for (const Row& row : table)
-    expect_row(row);
+  for (const Row& row : table) expect_row(row);
 }
 
 TEST(Refinements, OfNet) {
@@ -80,8 +79,7 @@ TEST(Refinements, OfNet) {
       {"net:listen:0", "", Code::cap_net_port},
       {"net:listen:*", "", Code::cap_net_port},
   };
-  for (const Row& row : table)
-    expect_row(row);
+  for (const Row& row : table) expect_row(row);
 }
 
 TEST(Refinements, OfEnvSealAValue) {
@@ -111,8 +109,7 @@ TEST(Refinements, OfEnvSealAValue) {
       {"env:inject:T?as=body", "", Code::cap_refinement, {13, 15}},
       {"env:read:T?to=a.com:443", "", Code::cap_refinement, {11, 13}},
   };
-  for (const Row& row : table)
-    expect_row(row);
+  for (const Row& row : table) expect_row(row);
 }
 
 TEST(Refinements, NoneForClockAndLimit) {
@@ -164,8 +161,7 @@ TEST(Limits, HaveUnitsAndBounds) {
       {"limit::512M", "", Code::cap_limit_shape, {6, 6}},
       {"limit:Memory:512M", "", Code::cap_limit_shape},
   };
-  for (const Row& row : table)
-    expect_row(row);
+  for (const Row& row : table) expect_row(row);
 }
 
 // ---- Grammar versions ------------------------------------------------------------------------

@@ -87,8 +87,7 @@ TEST(Grammar, AcceptsWhatTheReferenceTableRequires) {
       {"assert:x:a:b:c", "assert:x:\"a:b:c\""},
       {"assert:x:is it ok? yes", "assert:x:\"is it ok? yes\""},
   };
-  for (const Accepted& row : table)
-    expect_accepted(row);
+  for (const Accepted& row : table) expect_accepted(row);
 }
 
 TEST(Grammar, RefusesWhatTheReferenceTableRequires) {
@@ -156,8 +155,7 @@ TEST(Grammar, RefusesWhatTheReferenceTableRequires) {
       {"clock:TZDATA", Code::cap_clock_source, {6, 12}},
       {"clock:tzdata:x", Code::cap_clock_shape, {6, 14}},
   };
-  for (const Refused& row : table)
-    expect_refused(row);
+  for (const Refused& row : table) expect_refused(row);
 }
 
 // ---- Cutting, quotes, escapes ----------------------------------------------------------------
@@ -186,8 +184,7 @@ TEST(Grammar, QuotesKeepAFieldTogether) {
       {"assert:x:x", "assert:x"},
       {"assert:a.b_c-d/e: spaced ", R"(assert:a.b_c-d/e:" spaced ")"},
   };
-  for (const Accepted& row : table)
-    expect_accepted(row);
+  for (const Accepted& row : table) expect_accepted(row);
 }
 
 TEST(Grammar, D25QuotesAreClosedAndWholeFields) {
@@ -211,8 +208,7 @@ TEST(Grammar, D25QuotesAreClosedAndWholeFields) {
       // lose its first and last character.
       {R"(assert:x:"a" and "b")", Code::cap_malformed},
   };
-  for (const Refused& row : table)
-    expect_refused(row);
+  for (const Refused& row : table) expect_refused(row);
 }
 
 TEST(Grammar, RefusesTheWrongNumberOfFields) {
@@ -244,8 +240,7 @@ TEST(Grammar, RefusesTheWrongNumberOfFields) {
       {"assert:x:a\nb", Code::cap_assert_shape, {9, 12}},
       {"assert:x:a\0b"s, Code::cap_assert_shape},
   };
-  for (const Refused& row : table)
-    expect_refused(row);
+  for (const Refused& row : table) expect_refused(row);
 }
 
 TEST(Grammar, EachKindHasItsActions) {
@@ -263,8 +258,7 @@ TEST(Grammar, EachKindHasItsActions) {
       {"ipc::x11", Code::cap_actions_empty},
       {"ipc:listen:x11", Code::cap_action_unknown},
   };
-  for (const Refused& row : table)
-    expect_refused(row);
+  for (const Refused& row : table) expect_refused(row);
   expect_accepted({"fs:delete,create,write,read:/x", "fs:read,create,write,delete:/x"});
   expect_accepted({"env:read,inject:X", "env:inject:X"});
   expect_accepted({"net:connect,connect:x", "net:connect:x"});

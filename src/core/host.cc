@@ -15,10 +15,8 @@ constexpr std::size_t longest_label = 63;
 
 std::unexpected<Diagnostic> fail(std::size_t begin, std::size_t end, std::string message,
                                  std::string help) {
-  return std::unexpected(Diagnostic{.code = Code::cap_net_host,
-                                    .where = Span::at(begin, end),
-                                    .message = std::move(message),
-                                    .help = std::move(help)});
+  return capgate::fail(Code::cap_net_host, Span::at(begin, end), std::move(message),
+                       std::move(help));
 }
 
 std::optional<std::array<std::uint8_t, 4>> parse_ipv4(std::string_view text) {
@@ -104,8 +102,9 @@ Result<HostPattern> parse_ipv6_host(std::string_view text) {
     return fail(0, text.size(), "an IPv4 address in IPv6 form", "write the IPv4 address itself");
   }
   if (!address) {
-    return fail(0, text.size(), "malformed IPv6 address",
-                "write a host name, or an address in brackets such as [2001:db8::1], without a zone");
+    return fail(
+        0, text.size(), "malformed IPv6 address",
+        "write a host name, or an address in brackets such as [2001:db8::1], without a zone");
   }
   return HostPattern{
       .kind = HostPattern::Kind::ipv6, .text = print_ipv6(*address), .address = *address};
@@ -126,10 +125,10 @@ struct Ipv4Block {
 };
 // IANA special-purpose registry, with multicast and the broadcast range.
 constexpr Ipv4Block private_ipv4[] = {
-    {{0, 0, 0, 0}, 8},       {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10}, {{127, 0, 0, 0}, 8},
-    {{169, 254, 0, 0}, 16},  {{172, 16, 0, 0}, 12},  {{192, 0, 0, 0}, 24},  {{192, 0, 2, 0}, 24},
-    {{192, 88, 99, 0}, 24},  {{192, 168, 0, 0}, 16}, {{198, 18, 0, 0}, 15}, {{198, 51, 100, 0}, 24},
-    {{203, 0, 113, 0}, 24},  {{224, 0, 0, 0}, 4},    {{240, 0, 0, 0}, 4},
+    {{0, 0, 0, 0}, 8},      {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10}, {{127, 0, 0, 0}, 8},
+    {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12},  {{192, 0, 0, 0}, 24},  {{192, 0, 2, 0}, 24},
+    {{192, 88, 99, 0}, 24}, {{192, 168, 0, 0}, 16}, {{198, 18, 0, 0}, 15}, {{198, 51, 100, 0}, 24},
+    {{203, 0, 113, 0}, 24}, {{224, 0, 0, 0}, 4},    {{240, 0, 0, 0}, 4},
 };
 
 struct Ipv6Block {
@@ -137,18 +136,18 @@ struct Ipv6Block {
   unsigned bits;
 };
 constexpr Ipv6Block private_ipv6[] = {
-    {{0, 0, 0, 0, 0, 0, 0, 0}, 8},           // unspecified, loopback, mapped, compatible
+    {{0, 0, 0, 0, 0, 0, 0, 0}, 8},               // unspecified, loopback, mapped, compatible
     {{0x00, 0x64, 0xff, 0x9b, 0, 0, 0, 0}, 32},  // NAT64, well-known and local use
-    {{0x01, 0, 0, 0, 0, 0, 0, 0}, 8},        // discard-only
-    {{0x20, 0x01, 0, 0, 0, 0, 0, 0}, 23},    // Teredo, benchmarking, ORCHID
+    {{0x01, 0, 0, 0, 0, 0, 0, 0}, 8},            // discard-only
+    {{0x20, 0x01, 0, 0, 0, 0, 0, 0}, 23},        // Teredo, benchmarking, ORCHID
     {{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0}, 32},  // documentation
-    {{0x20, 0x02, 0, 0, 0, 0, 0, 0}, 16},    // 6to4 embeds an IPv4 address
-    {{0x3f, 0xff, 0, 0, 0, 0, 0, 0}, 20},    // documentation
-    {{0x5f, 0, 0, 0, 0, 0, 0, 0}, 16},       // segment routing
-    {{0xfc, 0, 0, 0, 0, 0, 0, 0}, 7},        // unique local
-    {{0xfe, 0x80, 0, 0, 0, 0, 0, 0}, 10},    // link-local
-    {{0xfe, 0xc0, 0, 0, 0, 0, 0, 0}, 10},    // site-local
-    {{0xff, 0, 0, 0, 0, 0, 0, 0}, 8},        // multicast
+    {{0x20, 0x02, 0, 0, 0, 0, 0, 0}, 16},        // 6to4 embeds an IPv4 address
+    {{0x3f, 0xff, 0, 0, 0, 0, 0, 0}, 20},        // documentation
+    {{0x5f, 0, 0, 0, 0, 0, 0, 0}, 16},           // segment routing
+    {{0xfc, 0, 0, 0, 0, 0, 0, 0}, 7},            // unique local
+    {{0xfe, 0x80, 0, 0, 0, 0, 0, 0}, 10},        // link-local
+    {{0xfe, 0xc0, 0, 0, 0, 0, 0, 0}, 10},        // site-local
+    {{0xff, 0, 0, 0, 0, 0, 0, 0}, 8},            // multicast
 };
 
 }  // namespace
@@ -174,7 +173,7 @@ Result<HostPattern> parse_host(std::string_view text) {
     }
     return HostPattern{.kind = Kind::subdomains, .text = *std::move(name)};
   }
-  return HostPattern{.kind = Kind::name, .text = TRY(parse_name(text))};
+  return HostPattern { .kind = Kind::name, .text = TRY(parse_name(text)) };
 }
 
 Result<std::uint16_t> parse_port(std::string_view text) {
@@ -189,7 +188,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 Result<Endpoint> parse_endpoint(std::string_view text) {
   const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
   const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  Endpoint endpoint{.host = TRY(parse_host(text.substr(0, colon)))};
+  Endpoint endpoint { .host = TRY(parse_host(text.substr(0, colon))) };
   if (colon == std::string_view::npos) return endpoint;
   auto port = parse_port(text.substr(colon + 1));
   if (!port) {

@@ -16,9 +16,8 @@ using text::Kind;
 using text::Member;
 using text::Value;
 
-constexpr std::string_view manifest_keys[] = {"$schema", "_meta",   "description",
-                                              "grammar", "name",    "serverCapabilities",
-                                              "tools",   "version"};
+constexpr std::string_view manifest_keys[] = {
+    "$schema", "_meta", "description", "grammar", "name", "serverCapabilities", "tools", "version"};
 constexpr std::string_view tool_keys[] = {"_meta",       "annotations",  "capabilities",
                                           "description", "icons",        "inputSchema",
                                           "name",        "outputSchema", "title"};
@@ -53,10 +52,8 @@ class Reader {
 
  private:
   void complain(Code code, Span where, std::string message, std::string help) {
-    mistakes_.push_back({.code = code,
-                         .where = where,
-                         .message = std::move(message),
-                         .help = std::move(help)});
+    mistakes_.push_back(
+        {.code = code, .where = where, .message = std::move(message), .help = std::move(help)});
   }
 
   void check_keys(Value object, std::span<const std::string_view> known) {
@@ -95,7 +92,8 @@ class Reader {
                "write it without");
       return {};
     }
-    const Span where = value ? value->span() : Span::at(object.span().begin, object.span().begin + 1);
+    const Span where =
+        value ? value->span() : Span::at(object.span().begin, object.span().begin + 1);
     const bool unquoted = value && (value->is(Kind::number) || value->is(Kind::boolean));
     complain(Code::manifest_shape, where,
              value ? format("{} is a string that is not empty", key) : format("{} is missing", key),
@@ -113,6 +111,7 @@ class Reader {
                "write \"tools\": [ { \"name\": ..., \"capabilities\": [...] } ]");
       return;
     }
+    manifest_.tools.reserve(tools->count());
     for (const Value tool : tools->elements()) {
       read_tool(tool);
     }

@@ -1,6 +1,7 @@
 #include "core/merge.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "base/format.h"
 #include "base/ranges.h"
@@ -38,7 +39,7 @@ void fold(std::vector<Granted<T>>& grants, Key key, Combine combine) {
 
 template <typename T>
 void fold_equal(std::vector<Granted<T>>& grants) {
-  fold(grants, [](const T& c) -> const T& { return c; }, [](auto&, const auto&) {});
+  fold(grants, std::identity(), [](auto&, const auto&) {});
 }
 
 class Merger {
@@ -103,15 +104,17 @@ class Merger {
   }
 
   void merge_programs() {
-    fold(policy_.programs, [](const ExecCapability& c) { return std::string_view(c.program); },
-         [](auto& kept, const auto& other) {
-           kept.capability.nested_sandbox |= other.capability.nested_sandbox;
-         });
+    fold(
+        policy_.programs, [](const ExecCapability& c) { return std::string_view(c.program); },
+        [](auto& kept, const auto& other) {
+          kept.capability.nested_sandbox |= other.capability.nested_sandbox;
+        });
   }
 
   void merge_variables() {
-    fold(policy_.variables, [](const EnvCapability& c) { return std::string_view(c.name); },
-         [&](auto& kept, const auto& other) { combine_variables(kept, other); });
+    fold(
+        policy_.variables, [](const EnvCapability& c) { return std::string_view(c.name); },
+        [&](auto& kept, const auto& other) { combine_variables(kept, other); });
     for (auto& grant : policy_.variables) sort_and_deduplicate(grant.capability.to);
   }
 
@@ -136,27 +139,29 @@ class Merger {
   }
 
   void merge_limits() {
-    fold(policy_.limits, [](const LimitCapability& c) { return c.kind; },
-         [](auto& kept, const auto& other) {
-           kept.capability.value = std::max(kept.capability.value, other.capability.value);
-         });
+    fold(
+        policy_.limits, [](const LimitCapability& c) { return c.kind; },
+        [](auto& kept, const auto& other) {
+          kept.capability.value = std::max(kept.capability.value, other.capability.value);
+        });
   }
 
   void merge_assertions() {
-    fold(policy_.assertions, [](const AssertCapability& c) { return std::string_view(c.id); },
-         [&](auto& kept, const auto& other) {
-           if (kept.capability.text == other.capability.text) return;
-           conflict(other, format("assertion {} has two texts", kept.capability.id),
-                    "give it one text, or two ids");
-         });
+    fold(
+        policy_.assertions, [](const AssertCapability& c) { return std::string_view(c.id); },
+        [&](auto& kept, const auto& other) {
+          if (kept.capability.text == other.capability.text) return;
+          conflict(other, format("assertion {} has two texts", kept.capability.id),
+                   "give it one text, or two ids");
+        });
   }
 
   template <typename T>
-  void conflict(const Granted<T>& grant, std::string message, std::string help) {
+  void conflict(const Granted<T>& grant, std::string_view message, std::string_view help) {
     conflicts_.push_back({.code = Code::policy_conflict,
                           .where = manifest_.declared[grant.origins.front()].where,
-                          .message = std::move(message),
-                          .help = std::move(help)});
+                          .message = std::string(message),
+                          .help = std::string(help)});
   }
 
   const Manifest& manifest_;

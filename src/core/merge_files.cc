@@ -41,7 +41,9 @@ bool holds_below(const Grant& grant) {
   return grant.capability.path.shape != Shape::entries && grant.capability.path.base != "/tmp";
 }
 
-void append(Origins& into, const Origins& from) { into.insert(into.end(), from.begin(), from.end()); }
+void append(Origins& into, const Origins& from) {
+  into.insert(into.end(), from.begin(), from.end());
+}
 
 class FileMerger {
  public:
@@ -49,7 +51,8 @@ class FileMerger {
 
   void add(Grant grant) {
     const PathPattern& path = grant.capability.path;
-    while (!parents_.empty() && !is_at_or_below(path.base, at(parents_.back()).capability.path.base)) {
+    while (!parents_.empty() &&
+           !is_at_or_below(path.base, at(parents_.back()).capability.path.base)) {
       parents_.pop_back();
     }
     const FileRights own = rights_of(grant.capability.actions);
@@ -93,8 +96,8 @@ class FileMerger {
     }
     if (star_ >= out_.size()) return nullptr;
     Grant& star = out_[star_];
-    const bool covers = star.capability.path.base == path.base &&
-                        rights_of(star.capability.actions).covers(own);
+    const bool covers =
+        star.capability.path.base == path.base && rights_of(star.capability.actions).covers(own);
     return covers ? &star : nullptr;
   }
 

@@ -18,7 +18,8 @@ class Index {
     const Endpoint& endpoint = grant.capability.endpoint;
     const HostPattern& host = endpoint.host;
     if (!names_private_endpoint(host)) {
-      if (Grant* found = find_host({.kind = HostPattern::Kind::any, .text = "*"}, grant)) return found;
+      if (Grant* found = find_host({.kind = HostPattern::Kind::any, .text = "*"}, grant))
+        return found;
       if (host.kind == HostPattern::Kind::name || host.kind == HostPattern::Kind::subdomains) {
         if (Grant* found = find_suffix(grant)) return found;
       }
@@ -29,11 +30,12 @@ class Index {
  private:
   Grant* find_suffix(const Grant& grant) {
     const std::string_view name = grant.capability.endpoint.host.text;
-    for (std::size_t dot = name.rfind('.'); ; dot = name.rfind('.', dot - 1)) {
+    for (std::size_t dot = name.rfind('.');; dot = name.rfind('.', dot - 1)) {
       const std::size_t begin = dot == std::string_view::npos ? 0 : dot + 1;
       if (begin == 0) return nullptr;  // the name itself is not below itself
-      if (Grant* found = find_host({.kind = HostPattern::Kind::subdomains,
-                                    .text = std::string(name.substr(begin))}, grant)) {
+      if (Grant* found = find_host(
+              {.kind = HostPattern::Kind::subdomains, .text = std::string(name.substr(begin))},
+              grant)) {
         return found;
       }
       if (dot == 0) return nullptr;
@@ -81,9 +83,8 @@ void remove_equal(std::vector<Grant>& grants) {
 
 void merge_net(std::vector<Grant>& grants) {
   if (grants.empty()) return;
-  std::ranges::sort(grants, {}, [](const Grant& grant) {
-    return std::tie(grant.capability, grant.origins);
-  });
+  std::ranges::sort(grants, {},
+                    [](const Grant& grant) { return std::tie(grant.capability, grant.origins); });
   remove_equal(grants);
   if (grants.size() == 1) return;
 

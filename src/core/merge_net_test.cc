@@ -100,15 +100,13 @@ NetConnect small_rule() {
 std::vector<NetConnect> small_rules() {
   std::vector<NetConnect> rules;
   const int count = *rc::gen::element(1, 2, 3, 5, 8, 12);
-  for (int i = 0; i < count; ++i)
-    rules.push_back(small_rule());
+  for (int i = 0; i < count; ++i) rules.push_back(small_rule());
   return rules;
 }
 
 Strings print_all(const std::vector<NetConnect>& rules) {
   Strings lines;
-  for (const NetConnect& rule : rules)
-    lines.push_back(print(Capability(rule)));
+  for (const NetConnect& rule : rules) lines.push_back(print(Capability(rule)));
   return lines;
 }
 

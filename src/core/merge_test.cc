@@ -179,8 +179,7 @@ RC_GTEST_PROP(Policy, EveryDeclarationIsTheOriginOfAGrant, ()) {
 template <typename Line>
 double merge_seconds(std::size_t count, Line line) {
   Strings lines;
-  for (std::size_t i = 0; i < count; ++i)
-    lines.push_back(line(i));
+  for (std::size_t i = 0; i < count; ++i) lines.push_back(line(i));
   const auto manifest = read_manifest(manifest_json({lines}));
   EXPECT_TRUE(manifest);
   return support::shortest_seconds([&] { EXPECT_TRUE(merge(*manifest)); });

@@ -12,14 +12,6 @@ namespace {
 constexpr std::size_t longest_path = 4095;  // PATH_MAX without its NUL
 constexpr std::size_t longest_name = 255;   // NAME_MAX
 
-std::unexpected<Diagnostic> fail(Code code, std::size_t begin, std::size_t end, std::string message,
-                                 std::string help) {
-  return std::unexpected(Diagnostic{.code = code,
-                                    .where = Span::at(begin, end),
-                                    .message = std::move(message),
-                                    .help = std::move(help)});
-}
-
 // White space at the end of the last component that counts: "/a /./" is "/a ".
 std::optional<std::size_t> find_last_blank(std::string_view text) {
   while (text.ends_with('/') || text.ends_with("/.")) text.remove_suffix(1);
@@ -30,21 +22,22 @@ std::optional<std::size_t> find_last_blank(std::string_view text) {
 Result<void> check_characters(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (is_control(text[i])) {
-      return fail(Code::cap_fs_path, i, i + 1, "control character in a path",
+      return fail(Code::cap_fs_path, Span::at(i, i + 1), "control character in a path",
                   "name the path without it; such names are refused");
     }
   }
   if (const auto blank = find_last_blank(text)) {
-    return fail(Code::cap_fs_path, *blank, *blank + 1, "the path ends with white space",
+    return fail(Code::cap_fs_path, Span::at(*blank, *blank + 1), "the path ends with white space",
                 "remove it");
   }
   if (const std::size_t at = find_any(text, "[]{}"); at != std::string_view::npos) {
-    return fail(Code::cap_fs_glob, at, at + 1, "brackets and braces are not supported in paths",
+    return fail(Code::cap_fs_glob, Span::at(at, at + 1),
+                "brackets and braces are not supported in paths",
                 "write one capability for each path; only '*' in the last component is a glob");
   }
   for (std::size_t i = 0; i + 1 < text.size(); ++i) {
     if (text[i] == '$' && (is_alpha(text[i + 1]) || text[i + 1] == '_')) {
-      return fail(Code::cap_variable, i, text.size(), "variables are written with braces",
+      return fail(Code::cap_variable, Span::at(i, text.size()), "variables are written with braces",
                   "write ${NAME} and bind it with --set NAME=VALUE");
     }
   }
@@ -55,18 +48,18 @@ Result<void> check_characters(std::string_view text) {
 Result<bool> check_component(std::string_view component, std::size_t offset) {
   if (component.empty() || component == ".") return false;
   if (component == "..") {
-    return fail(Code::cap_fs_path, offset, offset + 2, "'..' in a path",
+    return fail(Code::cap_fs_path, Span::at(offset, offset + 2), "'..' in a path",
                 "write the path that is meant, without '..'");
   }
   if (component.size() > longest_name) {
-    return fail(Code::cap_fs_path, offset, offset + component.size(),
+    return fail(Code::cap_fs_path, Span::at(offset, offset + component.size()),
                 format("a name longer than {} bytes", longest_name), "no file can have this name");
   }
   return true;
 }
 
 std::unexpected<Diagnostic> misplaced_glob(std::string_view component, std::size_t offset) {
-  return fail(Code::cap_fs_glob, offset, offset + component.size(),
+  return fail(Code::cap_fs_glob, Span::at(offset, offset + component.size()),
               format("a glob may only be the last component, not {}", quoted(component)),
               "grant the directory with /**, or name direct entries such as /dir/*.md");
 }
@@ -78,7 +71,7 @@ Result<PathPattern> finish_glob(PathPattern path, std::string_view last, std::si
     return path;
   }
   if (last.contains("**")) {
-    return fail(Code::cap_fs_glob, offset, offset + last.size(),
+    return fail(Code::cap_fs_glob, Span::at(offset, offset + last.size()),
                 "'**' must be a component of its own", "write /dir/** or /dir/*.ext");
   }
   path.shape = PathPattern::Shape::entries;
@@ -90,12 +83,12 @@ Result<PathPattern> finish_glob(PathPattern path, std::string_view last, std::si
 
 Result<PathPattern> parse_path(std::string_view text) {
   if (!text.starts_with('/')) {
-    return fail(Code::cap_fs_relative, 0, text.size(), "path is not absolute",
+    return fail(Code::cap_fs_relative, Span::at(0, text.size()), "path is not absolute",
                 "write the path as the server sees it, for example /workspace/**");
   }
   TRY(check_characters(text));
   if (text.size() > longest_path) {
-    return fail(Code::cap_fs_path, 0, text.size(),
+    return fail(Code::cap_fs_path, Span::at(0, text.size()),
                 format("the path is longer than {} bytes", longest_path), "shorten it");
   }
 
@@ -126,7 +119,7 @@ Result<PathPattern> parse_path(std::string_view text) {
 Result<std::string> parse_plain_path(std::string_view text) {
   PathPattern path = TRY(parse_path(text));
   if (path.shape != PathPattern::Shape::node) {
-    return fail(Code::cap_fs_glob, 0, text.size(), "a glob cannot stand here",
+    return fail(Code::cap_fs_glob, Span::at(0, text.size()), "a glob cannot stand here",
                 "name the one path that is meant");
   }
   return std::move(path.base);

@@ -1,4 +1,5 @@
-// A path as a capability names it: absolute, canonical, with at most one glob, in its last component.
+// A path as a capability names it: absolute, canonical, with at most one glob, in its last
+// component.
 //
 //   parse_path("/workspace//src/./**")  ->  {tree, "/workspace/src"}
 //   parse_path("/notes/*.md")           ->  {entries, "/notes", "*.md"}
@@ -38,7 +39,8 @@ struct PathPattern {
 // True if `path` is `ancestor` or lies below it. Compares components: /ab is not below /a.
 [[nodiscard]] bool is_at_or_below(std::string_view path, std::string_view ancestor);
 
-// Orders paths so that everything below a directory follows it immediately (bytewise order does not:
+// Orders paths so that everything below a directory follows it immediately (bytewise order does
+// not:
 // "/a-b" stands between "/a" and "/a/b").
 [[nodiscard]] std::strong_ordering compare_as_tree(std::string_view a, std::string_view b);
 

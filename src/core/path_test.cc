@@ -118,8 +118,7 @@ TEST(Path, RefusesWhatIsNotAbsoluteOrTooLong) {
   EXPECT_TRUE(parse_path("/" + name));
   expect_refused({"/a/" + name + "n", Code::cap_fs_path, {3, 259}});
   std::string deep;
-  while (deep.size() + 16 <= 4095)
-    deep += "/123456789012345";
+  while (deep.size() + 16 <= 4095) deep += "/123456789012345";
   deep += "/" + std::string(4095 - deep.size() - 1, 'x');
   EXPECT_TRUE(parse_path(deep));
   expect_refused({deep + "x", Code::cap_fs_path, {0, 4096}});
@@ -218,8 +217,7 @@ TEST(Glob, MatchesNames) {
 TEST(Glob, IsNotExponential) {
   const std::string name(5000, 'a');
   std::string glob;
-  for (int i = 0; i < 100; ++i)
-    glob += "a*";
+  for (int i = 0; i < 100; ++i) glob += "a*";
   EXPECT_FALSE(matches_glob(name, glob + "b"));
 }
 

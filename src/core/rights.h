@@ -22,7 +22,9 @@ struct FileRights {
   static constexpr std::uint8_t modify = 2;
   static constexpr std::uint8_t remove = 4;
 
-  [[nodiscard]] constexpr bool covers(FileRights other) const { return (bits | other.bits) == bits; }
+  [[nodiscard]] constexpr bool covers(FileRights other) const {
+    return (bits | other.bits) == bits;
+  }
   [[nodiscard]] constexpr bool has(std::uint8_t right) const { return (bits & right) != 0; }
   friend constexpr FileRights operator|(FileRights a, FileRights b) {
     return {static_cast<std::uint8_t>(a.bits | b.bits)};

@@ -7,8 +7,7 @@ namespace capgate::core {
 namespace {
 
 std::unexpected<Diagnostic> fail(Code code, std::string message, std::string help) {
-  return std::unexpected(
-      Diagnostic{.code = code, .where = {}, .message = std::move(message), .help = std::move(help)});
+  return capgate::fail(code, Span{}, std::move(message), std::move(help));
 }
 
 // `danger` says what makes the grant unsafe, and is empty when nothing does.
@@ -35,15 +34,16 @@ Result<void> check_fs(const FsCapability& fs, std::string_view home) {
                 "write /tmp for the private one, or name a host path such as /tmp/shared/**");
   }
   const auto system = is_writing(fs.actions) ? unsafe_write(base) : std::nullopt;
-  return check_unsafe(fs.unsafe, system ? format("writing below {} changes what the host runs", *system)
-                                        : std::string());
+  return check_unsafe(
+      fs.unsafe,
+      system ? format("writing below {} changes what the host runs", *system) : std::string());
 }
 
 Result<void> check_ipc(const IpcCapability& ipc) {
   const auto controlled =
       ipc.kind == IpcCapability::Kind::unix_path ? control_socket(ipc.path) : std::nullopt;
-  return check_unsafe(ipc.unsafe, controlled ? format("this socket controls {}", *controlled)
-                                             : std::string());
+  return check_unsafe(ipc.unsafe,
+                      controlled ? format("this socket controls {}", *controlled) : std::string());
 }
 
 }  // namespace
@@ -57,10 +57,10 @@ Result<void> check_scope(const Capability& capability, std::string_view home) {
   if (const auto* fs = std::get_if<FsCapability>(&capability)) return check_fs(*fs, home);
   if (const auto* ipc = std::get_if<IpcCapability>(&capability)) return check_ipc(*ipc);
   if (const auto* env = std::get_if<EnvCapability>(&capability)) {
-    return check_unsafe(env->unsafe, is_loader_variable(env->name)
-                                         ? format("{} decides what programs load, trust or start",
-                                                  env->name)
-                                         : std::string());
+    return check_unsafe(env->unsafe,
+                        is_loader_variable(env->name)
+                            ? format("{} decides what programs load, trust or start", env->name)
+                            : std::string());
   }
   return {};
 }

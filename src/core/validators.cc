@@ -9,10 +9,11 @@ namespace {
 using text::Kind;
 
 void complain(Diagnostics& mistakes, Span where, std::string message) {
-  mistakes.push_back({.code = Code::validators_shape,
-                      .where = where,
-                      .message = std::move(message),
-                      .help = "write {\"validators\": {\"assertion.id\": \"how it is verified\"}}"});
+  mistakes.push_back(
+      {.code = Code::validators_shape,
+       .where = where,
+       .message = std::move(message),
+       .help = "write {\"validators\": {\"assertion.id\": \"how it is verified\"}}"});
 }
 
 }  // namespace

@@ -17,10 +17,7 @@ struct Chosen {
 };
 
 std::unexpected<Diagnostic> fail(Span where, std::string message, std::string help) {
-  return std::unexpected(Diagnostic{.code = Code::cap_variable,
-                                    .where = where,
-                                    .message = std::move(message),
-                                    .help = std::move(help)});
+  return capgate::fail(Code::cap_variable, where, std::move(message), std::move(help));
 }
 
 bool is_variable_name(std::string_view name) {
@@ -34,8 +31,9 @@ Result<void> for_each_variable(const Field& field, Use use) {
   std::size_t at = 0;
   while ((at = field.text.find("${", at)) != std::string_view::npos) {
     const std::size_t end = field.text.find('}', at);
-    const std::string_view name =
-        end == std::string_view::npos ? std::string_view() : field.text.substr(at + 2, end - at - 2);
+    const std::string_view name = end == std::string_view::npos
+                                      ? std::string_view()
+                                      : field.text.substr(at + 2, end - at - 2);
     const Span inside = Span::at(at, std::min(end, field.text.size() - 1) + 1);
     if (!is_variable_name(name)) {
       return fail(field.locate(inside), "malformed variable",
@@ -65,8 +63,10 @@ Result<const Binding*> find_binding(std::string_view name, Span where, const Bin
 Result<Field> substitute(const Field& field, const std::vector<Chosen>& chosen,
                          TextStorage& storage) {
   if (!field.text.contains("${")) return field;
+  // NOLINTBEGIN(misc-const-correctness): changed by the lambda below.
   std::string text;
   std::size_t copied = 0;
+  // NOLINTEND(misc-const-correctness)
   TRY(for_each_variable(field, [&](std::string_view name, Span inside) -> Result<void> {
     text += field.text.substr(copied, inside.begin - copied);
     text += std::ranges::find(chosen, name, &Chosen::name)->value;
@@ -106,7 +106,8 @@ Result<std::vector<Fields>> expand_variables(const Fields& fields, const Binding
   for (const Binding* binding : used) {
     combinations *= binding->values.size();
     if (combinations > most_combinations) {
-      return fail(fields.rest.where, format("more than {} combinations of values", most_combinations),
+      return fail(fields.rest.where,
+                  format("more than {} combinations of values", most_combinations),
                   "bind fewer values, or write the capabilities out");
     }
   }

@@ -25,8 +25,7 @@ Strings printed(std::string_view text, const Bindings& bindings) {
   const auto parsed = parse_capability(text, bindings);
   if (!parsed) return {std::string(code_name(parsed.error().code))};
   Strings out;
-  for (const Capability& capability : *parsed)
-    out.push_back(print(capability));
+  for (const Capability& capability : *parsed) out.push_back(print(capability));
   return out;
 }
 

@@ -14,8 +14,7 @@ using text::JsonWriter;
 template <typename Items>
 void write_strings(JsonWriter& json, std::string_view key, const Items& items) {
   json.key(key).begin_array();
-  for (const std::string_view item : items)
-    json.string(item);
+  for (const std::string_view item : items) json.string(item);
   json.end_array();
 }
 
@@ -144,7 +143,8 @@ std::string explain_plan(const Plan& plan, const Input& input, const Source& sou
   for (std::size_t i = 0; i < plan.mounts.size(); ++i) {
     const PlanMount& mount = plan.mounts[i];
     if (i == 0 || mount.origins != last) {
-      write_cause(out, {.reason = "base of every sandbox", .origins = mount.origins}, input, source);
+      write_cause(out, {.reason = "base of every sandbox", .origins = mount.origins}, input,
+                  source);
     }
     last = mount.origins;
     out += format("{} {}{}{}\n", kind_name(mount.kind), escape_for_terminal(mount.target),

@@ -69,8 +69,11 @@ struct Descriptor {
 class TextStore {
  public:
   TextStore() = default;
+  TextStore(const TextStore&) = delete;
+  TextStore& operator=(const TextStore&) = delete;
   TextStore(TextStore&&) = default;
   TextStore& operator=(TextStore&&) = default;
+  ~TextStore() = default;
 
   [[nodiscard]] std::string_view keep(std::string_view text);
 

@@ -34,8 +34,7 @@ constexpr std::string_view empty_directory = "proc/tty/ldisc";
 std::string empty_if_directory(std::string_view target) {
   std::string source(target);
   source += '/';
-  for (int i = 0; i < 24; ++i)
-    source += "../";
+  for (int i = 0; i < 24; ++i) source += "../";
   source += empty_directory;
   return source;
 }
@@ -134,9 +133,8 @@ class Bwrap {
       // Nothing can be mounted on top of one: bwrap has unlinked the file behind it.
       if (is_granted(policy_, file.path)) continue;
       argv_.add("--ro-bind-data", std::to_string(fd), file.path);
-      artifact_.fds.push_back({.fd = fd,
-                               .purpose = file.path,
-                               .base64 = artifact_.texts.keep(base64(file.contents))});
+      artifact_.fds.push_back(
+          {.fd = fd, .purpose = file.path, .base64 = artifact_.texts.keep(base64(file.contents))});
       ++fd;
     }
   }
@@ -311,31 +309,14 @@ class Bwrap {
 
   void mount_sockets() {
     for (const auto& grant : policy_.sockets) {
+      const std::string path = socket_path(grant, input_, support_);
+      if (path.empty()) continue;
       argv_.because(grant.origins);
-      mount_socket(grant);
+      argv_.add("--ro-bind", path, path);
+      if (grant.capability.kind == IpcCapability::Kind::dbus_session) {
+        argv_.add("--setenv", "DBUS_SESSION_BUS_ADDRESS", "unix:path=" + path);
+      }
     }
-  }
-
-  void mount_socket(const core::Granted<IpcCapability>& grant) {
-    switch (grant.capability.kind) {
-      case IpcCapability::Kind::self:
-      case IpcCapability::Kind::netlink_route: return;  // the filter alone decides
-      case IpcCapability::Kind::x11:
-        return argv_.add("--ro-bind", "/tmp/.X11-unix", "/tmp/.X11-unix");
-      case IpcCapability::Kind::unix_path:
-        return argv_.add("--ro-bind", grant.capability.path, grant.capability.path);
-      case IpcCapability::Kind::dbus_system:
-        return argv_.add("--ro-bind", "/run/dbus/system_bus_socket", "/run/dbus/system_bus_socket");
-      case IpcCapability::Kind::dbus_session: break;
-    }
-    if (input_.options.runtime_dir.empty()) {
-      support_.unsupported(grant.capability, grant.origins, "where the bus is depends on the user",
-                           "say it with --set XDG_RUNTIME_DIR=/run/user/1000");
-      return;
-    }
-    const std::string bus = input_.options.runtime_dir + "/bus";
-    argv_.add("--ro-bind", bus, bus);
-    argv_.add("--setenv", "DBUS_SESSION_BUS_ADDRESS", "unix:path=" + bus);
   }
 
   void mount_clock() {

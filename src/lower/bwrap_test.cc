@@ -95,7 +95,8 @@ TEST(Bwrap, ShowsACredentialThatIsNamedItselfInsideAMaskedParent) {
 TEST(Bwrap, RefusesWhatItCannotKeepAndAcceptsItByNameOnly) {
   for (const std::string capability :
        {"fs:create:/x", "fs:delete:/x", "fs:read:/x/*.md", "limit:memory:1G", "limit:time:30s",
-        "env:inject:A?to=h.example:443", "fs:read:/home/u/.config/**", "ipc:connect:dbus:session"}) {
+        "env:inject:A?to=h.example:443", "fs:read:/home/u/.config/**",
+        "ipc:connect:dbus:session"}) {
     EXPECT_EQ(Lowered("bwrap", {capability}).verdict(), "ADAPTER_UNSUPPORTED") << capability;
     const Lowered accepted("bwrap", {capability}, {.accepted = {capability}});
     EXPECT_EQ(accepted.verdict(), "ok") << capability;

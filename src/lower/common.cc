@@ -142,8 +142,8 @@ SeccompNeeds seccomp_needs(const core::Policy& policy) {
 
 std::vector<std::string> env_injections(const core::Policy& policy) {
   std::vector<std::string> names;
-  for (const auto& grant : policy.variables)
-    names.push_back(grant.capability.name);
+  names.reserve(policy.variables.size() + 1);
+  for (const auto& grant : policy.variables) names.push_back(grant.capability.name);
   for (const auto& grant : policy.sockets) {
     if (grant.capability.kind == core::IpcCapability::Kind::x11) names.emplace_back("DISPLAY");
   }
@@ -167,6 +167,22 @@ bool holds_a_grant(const core::Policy& policy, std::string_view directory) {
   const std::string below = std::string(directory) + '/';
   const auto first = std::ranges::lower_bound(policy.files, std::string_view(below), {}, base_of);
   return first != policy.files.end() && base_of(*first).starts_with(below);
+}
+
+std::string socket_path(const core::Granted<core::IpcCapability>& grant, const Input& input,
+                        Support& support) {
+  switch (grant.capability.kind) {
+    case core::IpcCapability::Kind::self:
+    case core::IpcCapability::Kind::netlink_route: return {};
+    case core::IpcCapability::Kind::x11: return "/tmp/.X11-unix";
+    case core::IpcCapability::Kind::unix_path: return grant.capability.path;
+    case core::IpcCapability::Kind::dbus_system: return "/run/dbus/system_bus_socket";
+    case core::IpcCapability::Kind::dbus_session: break;
+  }
+  if (!input.options.runtime_dir.empty()) return input.options.runtime_dir + "/bus";
+  support.unsupported(grant.capability, grant.origins, "where the bus is depends on the user",
+                      "say it with --set XDG_RUNTIME_DIR=/run/user/1000");
+  return {};
 }
 
 bool is_private_tmp(const core::FsCapability& fs) { return fs.path.base == "/tmp"; }

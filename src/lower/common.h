@@ -16,6 +16,8 @@
 
 namespace capgate::lower {
 
+class Support;
+
 // Inside every sandbox the server is this user, whoever started it.
 inline constexpr std::string_view sandbox_id = "1000";
 inline constexpr std::string_view sandbox_hostname = "capgate";
@@ -51,6 +53,12 @@ using GeneratedFiles = std::array<GeneratedFile, 7>;
 [[nodiscard]] bool is_granted(const core::Policy& policy, std::string_view path);
 // True if it grants the directory or something below it.
 [[nodiscard]] bool holds_a_grant(const core::Policy& policy, std::string_view directory);
+
+// What a whole target mounts for an ipc grant: the host's socket, or the directory of X sockets.
+// Empty where the filter alone decides (self, netlink-route), and where the session bus is not
+// known; that is refused.
+[[nodiscard]] std::string socket_path(const core::Granted<core::IpcCapability>& grant,
+                                      const Input& input, Support& support);
 
 // The private /tmp: granting it opens nothing of the host.
 [[nodiscard]] bool is_private_tmp(const core::FsCapability& fs);

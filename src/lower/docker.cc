@@ -1,6 +1,7 @@
 #include "lower/docker.h"
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "core/sensitive.h"
 #include "lower/common.h"
@@ -27,6 +28,12 @@ std::string csv_field(std::string_view key, std::string_view value) {
   }
   return quoted_field + '"';
 }
+
+// The docker command gives every container the proxies of its own configuration, with their
+// passwords, unless the variables are named already.
+constexpr std::string_view proxy_settings[] = {
+    "ALL_PROXY=", "FTP_PROXY=", "HTTPS_PROXY=", "HTTP_PROXY=", "NO_PROXY=",
+    "all_proxy=", "ftp_proxy=", "https_proxy=", "http_proxy=", "no_proxy="};
 
 enum class Access : unsigned char { read_only, read_write };
 
@@ -147,32 +154,14 @@ class Docker {
 
   void mount_sockets() {
     for (const auto& grant : policy_.sockets) {
+      const std::string path = socket_path(grant, input_, support_);
+      if (path.empty()) continue;
       argv_.because(grant.origins);
-      mount_socket(grant);
+      argv_.add("--mount", bind_mount(path, Access::read_only));
+      if (grant.capability.kind == IpcCapability::Kind::dbus_session) {
+        argv_.add("--env", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + path);
+      }
     }
-  }
-
-  void mount_socket(const core::Granted<IpcCapability>& grant) {
-    switch (grant.capability.kind) {
-      case IpcCapability::Kind::self:
-      case IpcCapability::Kind::netlink_route: return;  // the filter alone decides
-      case IpcCapability::Kind::x11: return bind_socket("/tmp/.X11-unix");
-      case IpcCapability::Kind::unix_path: return bind_socket(grant.capability.path);
-      case IpcCapability::Kind::dbus_system: return bind_socket("/run/dbus/system_bus_socket");
-      case IpcCapability::Kind::dbus_session: break;
-    }
-    if (input_.options.runtime_dir.empty()) {
-      support_.unsupported(grant.capability, grant.origins, "where the bus is depends on the user",
-                           "say it with --set XDG_RUNTIME_DIR=/run/user/1000");
-      return;
-    }
-    const std::string bus = input_.options.runtime_dir + "/bus";
-    bind_socket(bus);
-    argv_.add("--env", "DBUS_SESSION_BUS_ADDRESS=unix:path=" + bus);
-  }
-
-  void bind_socket(std::string_view path) {
-    argv_.add("--mount", bind_mount(path, Access::read_only));
   }
 
   void mount_clock() {
@@ -187,6 +176,11 @@ class Docker {
   void pass_environment() {
     argv_.because("environment: HOME is the private /tmp");
     argv_.add("--env", "HOME=/tmp");
+    argv_.because("environment: no proxy from the configuration of the docker command");
+    for (const std::string_view setting : proxy_settings) {
+      const std::string_view name = setting.substr(0, setting.size() - 1);
+      if (!contains(artifact_.env_injections, name)) argv_.add("--env", setting);
+    }
     for (const auto& grant : policy_.variables) {
       argv_.because(grant.origins);
       argv_.add("--env", grant.capability.name);

@@ -12,11 +12,12 @@ using support::Strings;
 
 TEST(Docker, D8APathCannotForgeFieldsOfAMount) {
   const Lowered colon("docker", {"fs:read:\"/a:/etc:rw\""});
-  EXPECT_TRUE(colon.has({"--mount", "type=bind,source=/a:/etc:rw,target=/a:/etc:rw,readonly,"
-                                    "bind-nonrecursive=true"}));
+  EXPECT_TRUE(colon.has({"--mount",
+                         "type=bind,source=/a:/etc:rw,target=/a:/etc:rw,readonly,"
+                         "bind-nonrecursive=true"}));
   const Lowered comma("docker", {"fs:write:/a,readonly,b"});
-  EXPECT_TRUE(comma.has(
-      {"--mount", "type=bind,\"source=/a,readonly,b\",\"target=/a,readonly,b\""}));
+  EXPECT_TRUE(
+      comma.has({"--mount", "type=bind,\"source=/a,readonly,b\",\"target=/a,readonly,b\""}));
   const Lowered quote("docker", {"fs:write:\"/a\\\"b\""});
   EXPECT_TRUE(quote.has({"--mount", "type=bind,\"source=/a\"\"b\",\"target=/a\"\"b\""}));
 }
@@ -64,7 +65,8 @@ TEST(Docker, RefusesWhatItCannotKeep) {
 TEST(Docker, D24AssertionsAndUnenforcedGrantsStandInTheArtifact) {
   const Lowered docker("docker", {"assert:a:\"b\"", "exec:spawn:git"},
                        {.accepted = {"exec:spawn:git"}});
-  EXPECT_NE(docker.json().find(R"("assertions":[{"id":"a","description":"b"}])"), std::string::npos);
+  EXPECT_NE(docker.json().find(R"("assertions":[{"id":"a","description":"b"}])"),
+            std::string::npos);
   EXPECT_NE(docker.json().find(R"("unenforced":["exec:spawn:git"])"), std::string::npos);
 }
 

@@ -29,15 +29,13 @@ std::string_view detail_key(PlanMount::Kind kind) {
 template <typename Items>
 void write_texts(JsonWriter& json, std::string_view key, const Items& items) {
   json.key(key).begin_array();
-  for (const auto& item : items)
-    json.string(item);
+  for (const auto& item : items) json.string(item);
   json.end_array();
 }
 
 void write_ports(JsonWriter& json, std::string_view key, const std::vector<std::uint16_t>& ports) {
   json.key(key).begin_array();
-  for (const std::uint16_t port : ports)
-    json.number(port);
+  for (const std::uint16_t port : ports) json.number(port);
   json.end_array();
 }
 
@@ -83,8 +81,7 @@ void write_seccomp(JsonWriter& json, const Plan& plan) {
   json.end_array();
   const std::string dumped = dump(filter.program);
   json.key("dump").begin_array();
-  for (const std::string_view line : split(trim(dumped), '\n'))
-    json.string(line);
+  for (const std::string_view line : split(trim(dumped), '\n')) json.string(line);
   json.end_array().end_object();
 }
 
@@ -109,8 +106,7 @@ void write_network(JsonWriter& json, const PlanNetwork& network) {
 void write_environment(JsonWriter& json, const Plan& plan) {
   json.key("environment").begin_object();
   json.key("set").begin_object();
-  for (const auto& [name, value] : plan.environment)
-    json.key(name).string(value);
+  for (const auto& [name, value] : plan.environment) json.key(name).string(value);
   json.end_object();
   write_texts(json, "read", plan.env_read);
   write_texts(json, "inject", plan.env_inject);

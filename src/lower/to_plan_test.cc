@@ -41,7 +41,8 @@ TEST(Plan, DevicesCanBeMadeNowhereAndSocketsOnlyInPrivatePlaces) {
   const Lowered plan("plan", {"fs:write:/w/**"});
   for (const LandlockRule& rule : plan.artifact().plan->landlock) {
     EXPECT_FALSE(holds(rule.rights, "make_char") || holds(rule.rights, "make_block")) << rule.path;
-    const bool is_private = rule.path == "/tmp" || rule.path == "/dev/shm" || rule.path == "${HOME}";
+    const bool is_private =
+        rule.path == "/tmp" || rule.path == "/dev/shm" || rule.path == "${HOME}";
     EXPECT_EQ(holds(rule.rights, "make_sock"), is_private) << rule.path;
   }
 }
@@ -54,8 +55,8 @@ TEST(Plan, ParentsAreMountedBeforeTheirChildren) {
 }
 
 TEST(Plan, WhatOnlyTheHostKnowsIsAHole) {
-  const Lowered plan("plan", {"exec:spawn:git", "fs:read:/n/*.md", "ipc:connect:x11",
-                              "ipc:connect:dbus:session"});
+  const Lowered plan(
+      "plan", {"exec:spawn:git", "fs:read:/n/*.md", "ipc:connect:x11", "ipc:connect:dbus:session"});
   Strings names;
   for (const PlanHole& hole : plan.artifact().plan->holes) names.push_back(hole.name);
   EXPECT_EQ(names, (Strings{"HOME", "IDS", "PROGRAM", "EXEC:git", "GLOB:/n/*.md", "XDG_RUNTIME_DIR",

@@ -11,7 +11,7 @@ namespace capgate::sys {
 namespace {
 
 Sys<std::string> read_all(int fd, const std::string& subject, std::size_t most) {
-  struct stat info {};
+  struct stat info{};
   if (::fstat(fd, &info) != 0) return std::unexpected(SysError{"fstat", errno, subject});
   if (S_ISDIR(info.st_mode)) return std::unexpected(SysError{"read", EISDIR, subject});
 

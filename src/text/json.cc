@@ -10,14 +10,6 @@
 namespace capgate::text {
 namespace {
 
-std::unexpected<Diagnostic> fail(Code code, std::size_t begin, std::size_t end, std::string message,
-                                 std::string help) {
-  return std::unexpected(Diagnostic{.code = code,
-                                    .where = Span::at(begin, end),
-                                    .message = std::move(message),
-                                    .help = std::move(help)});
-}
-
 std::optional<unsigned> hex_value(char c) {
   if (is_digit(c)) return static_cast<unsigned>(c - '0');
   if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a') + 10;
@@ -76,13 +68,14 @@ class Parser {
     document_.reserve(text_.size() / 12 + 16);
     skip_space();
     if (at_ == text_.size()) {
-      return fail(Code::doc_syntax, at_, at_, "the document is empty",
+      return fail(Code::doc_syntax, Span::at(at_, at_), "the document is empty",
                   "a manifest starts with an object: { \"name\": ... }");
     }
     TRY(parse_value(0));
     skip_space();
     if (at_ < text_.size()) {
-      return fail(Code::doc_syntax, at_, text_.size(), "bytes after the end of the document",
+      return fail(Code::doc_syntax, Span::at(at_, text_.size()),
+                  "bytes after the end of the document",
                   "a JSON file holds exactly one value; remove what follows it");
     }
     return {};
@@ -90,7 +83,7 @@ class Parser {
 
   Result<void> parse_value(std::size_t depth) {
     if (depth >= deepest_nesting && (peek() == '{' || peek() == '[')) {
-      return fail(Code::doc_depth, at_, at_ + 1,
+      return fail(Code::doc_depth, Span::at(at_, at_ + 1),
                   format("nested deeper than {} levels", deepest_nesting),
                   "a manifest needs no more than a handful of levels");
     }
@@ -118,8 +111,8 @@ class Parser {
       skip_space();
       if (peek() != ':') {
         if (at_ == text_.size()) return unexpected_token();
-        return fail(Code::doc_syntax, at_, after_character(), "expected ':' after the key",
-                    "write \"key\": value");
+        return fail(Code::doc_syntax, Span::at(at_, after_character()),
+                    "expected ':' after the key", "write \"key\": value");
       }
       ++at_;
       skip_space();
@@ -165,15 +158,15 @@ class Parser {
     std::string decoded(text_.substr(begin + 1, at_ - begin - 1));
     while (peek() != '"') {
       if (at_ >= text_.size()) {
-        return fail(Code::doc_syntax, begin, at_, "the string is not terminated",
+        return fail(Code::doc_syntax, Span::at(begin, at_), "the string is not terminated",
                     "close it with a double quote");
       }
       if (peek() == '\n') {
-        return fail(Code::doc_syntax, begin, at_, "the string does not end on its line",
+        return fail(Code::doc_syntax, Span::at(begin, at_), "the string does not end on its line",
                     "close it with a double quote; a line break inside is written \\n");
       }
       if (is_raw_control()) {
-        return fail(Code::doc_syntax, at_, at_ + 1, "control character in a string",
+        return fail(Code::doc_syntax, Span::at(at_, at_ + 1), "control character in a string",
                     "write it as an escape, for example \\n");
       }
       if (peek() == '\\') {
@@ -201,7 +194,7 @@ class Parser {
     }
     const auto unit = kind == 'u' ? read_hex4(text_, at_ + 1) : std::nullopt;
     if (!unit) {
-      return fail(Code::doc_syntax, begin, after_character(), "unknown escape",
+      return fail(Code::doc_syntax, Span::at(begin, after_character()), "unknown escape",
                   "the escapes are \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\u with four hex digits");
     }
     at_ += 5;
@@ -212,7 +205,7 @@ class Parser {
     const bool has_partner = is_high_surrogate(*unit) && text_.substr(at_, 2) == "\\u";
     const auto low = has_partner ? read_hex4(text_, at_ + 2) : std::nullopt;
     if (!low || !is_low_surrogate(*low)) {
-      return fail(Code::doc_encoding, begin, at_, "unpaired surrogate",
+      return fail(Code::doc_encoding, Span::at(begin, at_), "unpaired surrogate",
                   "write both halves of the pair, or the character itself");
     }
     append_utf8(decoded, join_surrogates(*unit, *low));
@@ -224,8 +217,7 @@ class Parser {
     const std::size_t begin = at_;
     const auto skip_digits = [&] {
       const std::size_t from = at_;
-      while (is_digit(peek()))
-        ++at_;
+      while (is_digit(peek())) ++at_;
       return at_ > from;
     };
     if (peek() == '-') ++at_;
@@ -237,7 +229,7 @@ class Parser {
       valid = skip_digits();
     }
     if (!valid) {
-      return fail(Code::doc_syntax, begin, after_character(), "malformed number",
+      return fail(Code::doc_syntax, Span::at(begin, after_character()), "malformed number",
                   "a number is written like 0, -1, 2.5 or 1e9");
     }
     add_scalar({.kind = Kind::number, .span = Span::at(begin, at_), .text = Span::at(begin, at_)});
@@ -256,37 +248,38 @@ class Parser {
   Result<void> expect_comma(char closing) {
     if (peek() != ',') {
       if (at_ == text_.size()) return unexpected_token();
-      return fail(Code::doc_syntax, at_, after_character(), format("expected ',' or '{}'", closing),
-                  "separate the items with a comma");
+      return fail(Code::doc_syntax, Span::at(at_, after_character()),
+                  format("expected ',' or '{}'", closing), "separate the items with a comma");
     }
     const std::size_t comma = at_++;
     skip_space();
     if (peek() == closing) {
-      return fail(Code::doc_syntax, comma, comma + 1, "trailing comma", "JSON has none: remove it");
+      return fail(Code::doc_syntax, Span::at(comma, comma + 1), "trailing comma",
+                  "JSON has none: remove it");
     }
     return {};
   }
 
   std::unexpected<Diagnostic> expected_key() const {
     if (at_ == text_.size() || peek() == '/' || peek() == '\'') return unexpected_token();
-    return fail(Code::doc_syntax, at_, after_character(), "expected a key in double quotes",
-                "write \"key\": value");
+    return fail(Code::doc_syntax, Span::at(at_, after_character()),
+                "expected a key in double quotes", "write \"key\": value");
   }
 
   std::unexpected<Diagnostic> unexpected_token() const {
     if (at_ == text_.size()) {
-      return fail(Code::doc_syntax, at_, at_, "the document ends too early",
+      return fail(Code::doc_syntax, Span::at(at_, at_), "the document ends too early",
                   "a closing bracket or a value is missing");
     }
     if (text_.substr(at_).starts_with("//") || text_.substr(at_).starts_with("/*")) {
-      return fail(Code::doc_syntax, at_, at_ + 2, "JSON has no comments",
+      return fail(Code::doc_syntax, Span::at(at_, at_ + 2), "JSON has no comments",
                   "remove it, or write the manifest in YAML");
     }
     if (peek() == '\'') {
-      return fail(Code::doc_syntax, at_, at_ + 1, "strings stand in double quotes",
+      return fail(Code::doc_syntax, Span::at(at_, at_ + 1), "strings stand in double quotes",
                   "replace ' by \"");
     }
-    return fail(Code::doc_syntax, at_, after_character(), "expected a value",
+    return fail(Code::doc_syntax, Span::at(at_, after_character()), "expected a value",
                 "a value is an object, an array, a string, a number, true, "
                 "false or null");
   }
@@ -329,16 +322,17 @@ Checked<Document> parse_json(std::string source) { return Parser(std::move(sourc
 Result<void> check_bytes(std::string_view source) {
   if (source.size() > largest_document) {
     return fail(
-        Code::doc_size, 0, 0,
+        Code::doc_size, Span::at(0, 0),
         format("the document has {} bytes, the limit is {}", source.size(), largest_document),
         "split the manifest, or leave out what a policy does not need");
   }
   if (source.starts_with("\xef\xbb\xbf")) {
-    return fail(Code::doc_encoding, 0, 3, "the document starts with a byte order mark",
+    return fail(Code::doc_encoding, Span::at(0, 3), "the document starts with a byte order mark",
                 "save it as UTF-8 without a byte order mark");
   }
   if (const auto bad = find_invalid_utf8(source)) {
-    return fail(Code::doc_encoding, *bad, *bad + 1, "invalid UTF-8", "save the file as UTF-8");
+    return fail(Code::doc_encoding, Span::at(*bad, *bad + 1), "invalid UTF-8",
+                "save the file as UTF-8");
   }
   return {};
 }

@@ -25,44 +25,39 @@ namespace capgate::text {
           tops) != 0;
 }
 
-[[nodiscard]] inline bool any_needs_escape_at(const char* eight_bytes) {
+[[nodiscard]] inline std::uint64_t load_word(const char* from) {
   std::uint64_t word = 0;
-  std::memcpy(&word, eight_bytes, sizeof(word));
-  return any_needs_escape(word);
+  std::memcpy(&word, from, sizeof(word));
+  return word;
 }
 
 // How many bytes at the start of `text` need no escape.
 [[nodiscard]] inline std::size_t plain_length(std::string_view text) {
   constexpr std::size_t step = sizeof(std::uint64_t);
   std::size_t at = 0;
-  while (at + step <= text.size() && !any_needs_escape_at(text.data() + at)) at += step;
-  // What is left of a longer text is looked at together with bytes that are known to be plain.
-  const bool ends_plain = text.size() >= step && at + step > text.size() &&
-                          !any_needs_escape_at(text.data() + text.size() - step);
-  if (ends_plain) return text.size();
+  while (at + step <= text.size() && !any_needs_escape(load_word(text.data() + at))) at += step;
   while (at < text.size() && !needs_escape(text[at])) ++at;
   return at;
 }
 
-// Copies `text` until a byte needs an escape; how many bytes that are. `to` has room for all of it.
+// The same while copying them: `to` has room for all of `text`.
 [[nodiscard]] inline std::size_t copy_plain(std::string_view text, char* to) {
   constexpr std::size_t step = sizeof(std::uint64_t);
   std::size_t at = 0;
   for (; at + step <= text.size(); at += step) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + at, step);
+    const std::uint64_t word = load_word(text.data() + at);
     if (any_needs_escape(word)) break;
     std::memcpy(to + at, &word, step);
   }
-  if (text.size() >= step && at + step > text.size()) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + text.size() - step, step);
-    if (!any_needs_escape(word)) {
-      std::memcpy(to + text.size() - step, &word, step);
-      return text.size();
-    }
+  // The rest of a longer text in one step, together with bytes that are there already.
+  const std::size_t last = text.size() - step;
+  if (text.size() >= step && at > last && !any_needs_escape(load_word(text.data() + last))) {
+    std::memcpy(to + last, text.data() + last, step);
+    return text.size();
   }
-  for (; at < text.size() && !needs_escape(text[at]); ++at) to[at] = text[at];
+  for (; at < text.size() && !needs_escape(text[at]); ++at) {
+    to[at] = text[at];
+  }
   return at;
 }
 

@@ -43,7 +43,7 @@ class JsonWriter {
   std::string out_;
   Style style_;
   unsigned depth_ = 0;
-  bool first_ = true;      // nothing written yet inside the innermost bracket
+  bool first_ = true;  // nothing written yet inside the innermost bracket
   bool after_key_ = false;
 };
 

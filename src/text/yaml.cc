@@ -13,11 +13,6 @@
 namespace capgate::text {
 namespace {
 
-std::unexpected<Diagnostic> fail(Code code, Span where, std::string message, std::string help) {
-  return std::unexpected(Diagnostic{
-      .code = code, .where = where, .message = std::move(message), .help = std::move(help)});
-}
-
 // How many bytes of `text`, which is not empty, are a character that must not stand in the source.
 // libyaml refuses the control characters too, but takes U+0085, U+2028, U+2029 and a lone carriage
 // return for line breaks: in an editor that does not, a comment would hide the entry behind it.

@@ -16,15 +16,14 @@ class BaseSystem(BwrapCase):
 
     def test_nothing_of_the_system_is_writable(self):
         places = ["/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/usr/local", "/dev", "/home"]
-        results = self.attempt([], *[("write", f"{place}/new") for place in places])
+        results = self.attempt([], *[("make_nameless", place) for place in places])
         self.assertEqual(dict(zip(places, results)), {place: "EROFS" for place in places})
 
-    def test_a_generated_file_cannot_be_changed(self):
-        results = self.attempt([], ("write", "/etc/passwd"), ("write", "/etc/resolv.conf"),
-                               ("remove", "/etc/hosts"))
-        self.assertIn(results[0], ("EROFS", "EACCES"))
-        self.assertEqual(results[1], results[0])
-        self.assertIn(results[2], ("EROFS", "EBUSY"))
+    def test_no_file_of_the_system_can_be_changed(self):
+        files = ["/etc/passwd", "/etc/resolv.conf", "/etc/ld.so.cache", "/usr/bin/env"]
+        results = self.attempt([], *[("open_for_writing", file) for file in files])
+        for file, result in zip(files, results):
+            self.assertIn(result, ("EROFS", "EACCES"), file)
 
     def test_the_root_holds_only_what_is_listed(self):
         (names,) = self.attempt([], ("names", "/"))
@@ -52,7 +51,7 @@ class BaseSystem(BwrapCase):
 
     def test_the_devices_work(self):
         results = self.attempt([], ("names", "/dev"), ("write", "/dev/null"), ("read", "/dev/null"),
-                               ("fill", "/dev/full", 65536), ("kind", "/dev/fd"))
+                               ("write", "/dev/full"), ("kind", "/dev/fd"))
         self.assertEqual(results, [["fd", "full", "null", "random", "shm", "stderr", "stdin",
                                     "stdout", "urandom", "zero"], "done", "", "ENOSPC", "link"])
 
@@ -87,7 +86,8 @@ class Clock(BwrapCase):
             self.skipTest("this host has no /etc/localtime")
         self.assertEqual(self.attempt([], ("kind", "/etc/localtime")), ["ENOENT"])
         results = self.attempt(["clock:tzdata"], ("kind", "/etc/localtime"),
-                               ("kind", "/usr/share/zoneinfo"), ("write", "/etc/localtime"))
+                               ("kind", "/usr/share/zoneinfo"),
+                               ("open_for_writing", "/etc/localtime"))
         self.assertEqual(results[:2], ["file", "directory"])
         self.assertIn(results[2], ("EROFS", "EACCES"))
 

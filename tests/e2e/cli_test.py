@@ -82,12 +82,14 @@ class UsageErrors(CliCase):
     """D26: an unknown or extra word is never ignored."""
 
     def test_unknown_words_are_refused_with_the_nearest_known_one(self):
-        self.assert_usage_error(["complie", self.good], "complie", "did you mean compile?")
-        self.assert_usage_error(["compile", self.good, "--taget", "docker"], "did you mean --target?")
-        self.assert_usage_error(["compile", self.good, "--target", "dokcer"], "did you mean docker?")
-        self.assert_usage_error(["compile", self.good, "--target=dokcer"], "did you mean docker?")
-        self.assert_usage_error(["help", "chek"], "did you mean check?")
-        self.assert_usage_error(["explain", "CAP_FS_RELATIV"], "did you mean CAP_FS_RELATIVE?")
+        for words, meant in ((["complie", self.good], "compile"),
+                             (["compile", self.good, "--taget", "docker"], "--target"),
+                             (["compile", self.good, "--target", "dokcer"], "docker"),
+                             (["compile", self.good, "--target=dokcer"], "docker"),
+                             (["help", "chek"], "check"),
+                             (["explain", "CAP_FS_RELATIV"], "CAP_FS_RELATIVE")):
+            with self.subTest(words=words):
+                self.assert_usage_error(words, f"did you mean {meant}?")
 
     def test_words_that_match_nothing_are_refused(self):
         for words in (["frobnicate"], ["compile", self.good, "--frobnicate"],
@@ -186,12 +188,13 @@ class Streams(CliCase):
         done = self.run_capgate("compile", "-", code=0, text=json.dumps(GOOD))
         named = self.run_capgate("compile", self.good, code=0)
         self.assertEqual(done.stdout, named.stdout)
-        self.assertIn("<stdin>:1:", self.run_capgate("check", "-", code=4, text=json.dumps(BAD)).stderr)
+        done = self.run_capgate("check", "-", code=4, text=json.dumps(BAD))
+        self.assertIn("<stdin>:1:", done.stderr)
 
     def test_yaml_compiles_to_the_same_artifact(self):
-        capabilities = "".join(f"      - {json.dumps(text)}\n" for text in GOOD["tools"][0]["capabilities"])
-        yaml = f"name: e2e\nversion: 1.0.0\ntools:\n  - name: tool\n    capabilities:\n{capabilities}"
-        path = self.tree.file("good.yaml", yaml)
+        lines = ["name: e2e", "version: 1.0.0", "tools:", "  - name: tool", "    capabilities:"]
+        lines += [f"      - {json.dumps(text)}" for text in GOOD["tools"][0]["capabilities"]]
+        path = self.tree.file("good.yaml", "\n".join(lines) + "\n")
         self.assertEqual(self.run_capgate("compile", path, code=0).stdout,
                          self.run_capgate("compile", self.good, code=0).stdout)
 
@@ -233,8 +236,8 @@ class Streams(CliCase):
         reader, writer = os.pipe()
         os.close(reader)
         with os.fdopen(writer, "wb") as broken:
-            done = subprocess.run([launch.CAPGATE, "compile", self.good], stdout=broken, check=False,
-                                  stderr=subprocess.PIPE, timeout=launch.SECONDS)
+            done = subprocess.run([launch.CAPGATE, "compile", self.good], stdout=broken,
+                                  stderr=subprocess.PIPE, check=False, timeout=launch.SECONDS)
         self.assertNotEqual(done.returncode, 0)
 
     def test_control_characters_of_the_input_never_reach_the_terminal(self):
@@ -354,9 +357,11 @@ class SameBytes(CliCase):
         path = self.tree.file("reverse.json", json.dumps(reverse))
         first, second = (json.loads(self.run_capgate("compile", each, code=0).stdout)
                          for each in (self.good, path))
-        self.assertEqual(first["provenance"].pop("policyHash"), second["provenance"].pop("policyHash"))
-        self.assertNotEqual(first.pop("provenance"), second.pop("provenance"))
-        self.assertEqual(first, second)
+        hashes = [(each["provenance"]["policyHash"], each["provenance"]["manifestHash"])
+                  for each in (first, second)]
+        self.assertEqual(hashes[0][0], hashes[1][0])
+        self.assertNotEqual(hashes[0][1], hashes[1][1])
+        self.assertEqual({**first, "provenance": None}, {**second, "provenance": None})
 
     def test_an_ordinary_user_without_a_name_gets_the_same(self):
         done = run_as_user(self.tree, ["compile", self.good])
@@ -384,8 +389,8 @@ COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
 $function capgate "${{@: -1}}" "${{@: -2:1}}"
 printf '%s\\n' "${{COMPREPLY[@]}}"
 """
-        done = subprocess.run(["bash", "--norc", "-c", script, "bash", "capgate", *words], text=True,
-                              cwd=self.tree.root, capture_output=True, check=False,
+        done = subprocess.run(["bash", "--norc", "-c", script, "bash", "capgate", *words],
+                              cwd=self.tree.root, capture_output=True, text=True, check=False,
                               timeout=launch.SECONDS)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout.split()
@@ -412,7 +417,8 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
                     self.assertIn(command, text)
                 if shutil.which(shell):
                     path = self.tree.file(f"completion.{shell}", text)
-                    subprocess.run([shell, "--no-execute", path], check=True, timeout=launch.SECONDS)
+                    subprocess.run([shell, "--no-execute", path], check=True,
+                                   timeout=launch.SECONDS)
 
 
 def run_as_user(tree, words):

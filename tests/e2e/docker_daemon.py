@@ -25,9 +25,11 @@ CGROUPS = "/sys/fs/cgroup"
 SECONDS_TO_START = 60
 SECONDS_TO_STOP = 20
 
-# /run is where the engine keeps its sockets, and where the host's engine would keep its own.
+# The engine keeps its sockets in /run and a key in /etc/docker, as the host's own engine would.
 IN_NAMESPACES = """
-mount -t tmpfs tmpfs /run && ip link set lo up && exec docker-init -s -- dockerd "$@"
+mount -t tmpfs tmpfs /run && mkdir /run/upper /run/work &&
+mount -t overlay -o lowerdir=/etc,upperdir=/run/upper,workdir=/run/work overlay /etc &&
+ip link set lo up && exec docker-init -s -- dockerd "$@"
 """
 
 

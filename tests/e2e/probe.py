@@ -3,8 +3,9 @@
     python3 -c SOURCE '[["read", "/a"], ["write", "/b"]]'  ->  ["contents", "EROFS"]
 
 Each attempt is the name of a function below with its arguments. What it returns is the result; an
-OSError counts as the name of its errno. Whatever succeeds is harmless: it touches only what the
-tests made for it.
+OSError counts as the name of its errno. Every attempt is harmless when it succeeds, also for root
+and without a sandbox: `write`, `remove` and the like are for paths that the test made itself; what
+belongs to the system is only opened, and new files in it have no name and are gone at once.
 """
 
 import ctypes
@@ -65,9 +66,21 @@ def kind(path):
     return "file" if os.lstat(path) else ""
 
 
-def fill(path, size):
-    """Writes `size` bytes, in pieces."""
-    with open(path, "wb", buffering=0) as file:
+def open_for_writing(path):
+    """Opens a file that is there, and changes nothing."""
+    os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    return "done"
+
+
+def make_nameless(directory):
+    """Makes a file that has no name in the directory, and is gone when it is closed."""
+    os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY, 0o600))
+    return "done"
+
+
+def fill(directory, size):
+    """Writes `size` bytes into such a file, in pieces."""
+    with open(os.open(directory, os.O_TMPFILE | os.O_WRONLY, 0o600), "wb", buffering=0) as file:
         for _ in range(0, size, 65536):
             file.write(b"x" * 65536)
     return "done"
@@ -114,17 +127,9 @@ def writable_kernel_files():
             directories[:] = [name for name in directories
                               if not name.isdigit() and name != "pressure"]
         for path in (os.path.join(at, name) for name in files):
-            if not os.path.islink(path) and opens_for_writing(path):
+            if not os.path.islink(path) and attempt("open_for_writing", path) == "done":
                 found.append(path)
     return sorted(found)
-
-
-def opens_for_writing(path):
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return False
-    return True
 
 
 # ---- processes and programs -------------------------------------------------------------------

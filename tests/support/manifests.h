@@ -28,8 +28,7 @@ using Strings = std::vector<std::string>;
   for (std::size_t i = 0; i < tools.size(); ++i) {
     json.begin_object().key("name").string(i == 0 ? "t" : format("t{}", i));
     json.key("capabilities").begin_array();
-    for (const std::string& capability : tools[i])
-      json.string(capability);
+    for (const std::string& capability : tools[i]) json.string(capability);
     json.end_array().end_object();
   }
   json.end_array().end_object();
