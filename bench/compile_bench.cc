@@ -32,10 +32,7 @@ struct Compiled {
 };
 
 Checked<Compiled> compile(const std::string& source) {
-  Compiled out {
-    .document = TRY(text::parse_json(source))
-    , .manifest = {}, .policy = {}
-  };
+  Compiled out{.document = TRY(text::parse_json(source)), .manifest = {}, .policy = {}};
   out.manifest = TRY(core::parse_manifest(out.document, {}));
   out.policy = TRY(core::merge(out.manifest));
   return out;

@@ -27,8 +27,7 @@ Result<std::size_t> closing_quote(std::string_view text, std::size_t begin) {
 Result<std::size_t> field_end(std::string_view text, std::size_t begin, std::string_view stops) {
   std::size_t from = begin;
   if (begin < text.size() && text[begin] == '"') {
-    from = TRY(closing_quote(text, begin))
-    +1;
+    from = TRY(closing_quote(text, begin)) + 1;
     if (from < text.size() && !stops.contains(text[from])) {
       return malformed(from, text.size(), "text after a closing quote",
                        "put the whole field into the quotes");
@@ -58,10 +57,9 @@ Result<void> cut_refinements(std::string_view text, std::size_t begin, Fields& o
                      .help = "write ?key=value&key=value, or put a '?' of the scope into quotes"});
     }
     const std::size_t end = TRY(field_end(text, equals + 1, "&"));
-    out.refinements.push_back({
-      .key = {.text = text.substr(begin, equals - begin), .where = Span::at(begin, equals)},
-      .value = TRY(unquote(text.substr(equals + 1, end - equals - 1), equals + 1, storage))
-    });
+    out.refinements.push_back(
+        {.key = {.text = text.substr(begin, equals - begin), .where = Span::at(begin, equals)},
+         .value = TRY(unquote(text.substr(equals + 1, end - equals - 1), equals + 1, storage))});
     if (end == text.size()) return {};
     begin = end + 1;
   }

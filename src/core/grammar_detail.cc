@@ -1,6 +1,15 @@
 #include "core/grammar_detail.h"
 
 namespace capgate::core::grammar {
+namespace {
+
+// Spaces around an action are a matter of taste; control characters are not.
+std::string_view trim_spaces(std::string_view text) {
+  const std::size_t first = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(first, text.find_last_not_of(' ') + 1 - first);
+}
+
+}  // namespace
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {
   if (const auto best = closest(word, candidates)) return format("did you mean {}?", *best);
@@ -20,7 +29,7 @@ Result<Actions> parse_actions(const Field& field, std::string_view kind,
   Actions actions;
   std::size_t offset = 0;
   for (const std::string_view part : EachPart(field.text, ',')) {
-    const std::string_view action = trim(part);
+    const std::string_view action = trim_spaces(part);
     const auto found = std::ranges::find(known, action);
     if (found == known.end()) {
       const Span where = field.locate(Span::at(offset, offset + part.size()));

@@ -122,7 +122,7 @@ Result<Capability> parse_net(const Fields& fields) {
   TRY(check_shape(fields, 2, 2, Code::cap_net_shape, "net:listen:PORT"));
   const RefinementReader reader(fields, {});
   TRY(reader.check());
-  return NetListen { .port = TRY(in_field(fields.items[1], parse_port)) };
+  return NetListen{.port = TRY(in_field(fields.items[1], parse_port))};
 }
 
 Result<Capability> parse_env(const Fields& fields) {

@@ -173,7 +173,7 @@ Result<HostPattern> parse_host(std::string_view text) {
     }
     return HostPattern{.kind = Kind::subdomains, .text = *std::move(name)};
   }
-  return HostPattern { .kind = Kind::name, .text = TRY(parse_name(text)) };
+  return HostPattern{.kind = Kind::name, .text = TRY(parse_name(text))};
 }
 
 Result<std::uint16_t> parse_port(std::string_view text) {
@@ -188,7 +188,7 @@ Result<std::uint16_t> parse_port(std::string_view text) {
 Result<Endpoint> parse_endpoint(std::string_view text) {
   const std::size_t bracket = text.starts_with('[') ? text.find(']') : 0;
   const std::size_t colon = text.find(':', bracket == std::string_view::npos ? 0 : bracket);
-  Endpoint endpoint { .host = TRY(parse_host(text.substr(0, colon))) };
+  Endpoint endpoint{.host = TRY(parse_host(text.substr(0, colon)))};
   if (colon == std::string_view::npos) return endpoint;
   auto port = parse_port(text.substr(colon + 1));
   if (!port) {

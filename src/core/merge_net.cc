@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 #include <tuple>
+#include <utility>
 
 namespace capgate::core {
 namespace {
@@ -18,13 +19,12 @@ class Index {
     const Endpoint& endpoint = grant.capability.endpoint;
     const HostPattern& host = endpoint.host;
     if (!names_private_endpoint(host)) {
-      if (Grant* found = find_host({.kind = HostPattern::Kind::any, .text = "*"}, grant))
-        return found;
+      if (Grant* found = find_host(HostPattern::Kind::any, "*", grant)) return found;
       if (host.kind == HostPattern::Kind::name || host.kind == HostPattern::Kind::subdomains) {
         if (Grant* found = find_suffix(grant)) return found;
       }
     }
-    return find_host(host, grant);
+    return find_port(host, grant);
   }
 
  private:
@@ -33,16 +33,24 @@ class Index {
     for (std::size_t dot = name.rfind('.');; dot = name.rfind('.', dot - 1)) {
       const std::size_t begin = dot == std::string_view::npos ? 0 : dot + 1;
       if (begin == 0) return nullptr;  // the name itself is not below itself
-      if (Grant* found = find_host(
-              {.kind = HostPattern::Kind::subdomains, .text = std::string(name.substr(begin))},
-              grant)) {
+      if (Grant* found = find_host(HostPattern::Kind::subdomains, name.substr(begin), grant)) {
         return found;
       }
       if (dot == 0) return nullptr;
     }
   }
 
-  Grant* find_host(const HostPattern& host, const Grant& grant) {
+  // Most names that are looked for are not there, so that is found out first, without a copy.
+  Grant* find_host(HostPattern::Kind kind, std::string_view text, const Grant& grant) {
+    const auto key = [](const Grant& rule) {
+      const HostPattern& host = rule.capability.endpoint.host;
+      return std::pair(host.kind, std::string_view(host.text));
+    };
+    const bool known = std::ranges::binary_search(grants_, std::pair(kind, text), {}, key);
+    return known ? find_port({.kind = kind, .text = std::string(text)}, grant) : nullptr;
+  }
+
+  Grant* find_port(const HostPattern& host, const Grant& grant) {
     if (Grant* found = find_endpoint({.host = host, .port = std::nullopt}, grant)) return found;
     if (!grant.capability.endpoint.port) return nullptr;
     return find_endpoint({.host = host, .port = grant.capability.endpoint.port}, grant);

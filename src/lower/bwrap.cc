@@ -219,6 +219,10 @@ class Bwrap {
     }
     artifact_.notes.emplace_back(
         "exec: programs that a package keeps below /usr/lib or /usr/libexec stay visible");
+    if (policy_.programs.empty()) return;
+    artifact_.notes.emplace_back(
+        "exec: a program that the server itself writes into /tmp, HOME or a writable grant can be "
+        "started too; the native engine refuses that");
   }
 
   // --program paths, and /usr/bin/NAME for each declared program that none of them is.

@@ -203,9 +203,9 @@ class Names(BwrapCase):
     """A name is one word of argv, whatever is in it."""
 
     def test_unusual_names_are_granted_exactly(self):
-        for name in ("with space", "a:b", "a,b", "a=b,readonly", "'single'", 'dou"ble', "back\\slash",
-                     "--bind", "-", "--", "$1", "`id`", "#hash", "äöü", "日本語", "a;b|c&d",
-                     "q?uestion", "%s%n", "~", "..."):
+        for name in ("with space", "a:b", "a,b", "a=b,readonly", "'single'", 'dou"ble', "--bind",
+                     "back\\slash", "-", "--", "$1", "`id`", "#hash", "äöü", "日本語",
+                     "a;b|c&d", "q?uestion", "%s%n", "~", "..."):
             with self.subTest(name=name):
                 granted = self.tree.file(f"d/{name}/a.txt", name)
                 self.tree.file("d/sibling/b.txt", "not granted")
@@ -231,9 +231,10 @@ class SetIdBits(BwrapCase):
     """Nothing that is planted in a writable grant can give rights away on the host."""
 
     def test_setuid_and_setgid_bits_are_refused(self):
-        """G-row 17 of the attacks: nosuid inside does not help outside."""
+        """Attack 17: nosuid inside does not help outside."""
         grant = self.tree.directory("grant")
-        attempts = [("make_with_mode", f"{grant}/u", 0o4755), ("make_with_mode", f"{grant}/g", 0o2755),
+        attempts = [("make_with_mode", f"{grant}/u", 0o4755),
+                    ("make_with_mode", f"{grant}/g", 0o2755),
                     ("open_with_mode", f"{grant}/o", 0o4755),
                     ("make_directory", f"{grant}/d", 0o2777)]
         outside = self.assert_open_outside(*attempts)

@@ -25,10 +25,11 @@ const { spawnSync } = require("child_process");
 const os = require("os");
 const user = os.userInfo();
 const spawned = spawnSync("/usr/bin/true");
-const worker = new Worker("require('worker_threads').parentPort.postMessage('ran')", { eval: true });
-worker.on("message", (said) => console.log(JSON.stringify({
-  user: [user.username, user.uid, user.homedir], hostname: os.hostname(), cpus: os.cpus().length > 0,
-  worker: said, spawned: spawned.error ? spawned.error.code : "done" })));
+const job = "require('worker_threads').parentPort.postMessage('ran')";
+new Worker(job, { eval: true }).on("message", (said) => console.log(JSON.stringify({
+  user: [user.username, user.uid, user.homedir], hostname: os.hostname(),
+  cpus: os.cpus().length > 0, worker: said,
+  spawned: spawned.error ? spawned.error.code : "done" })));
 """
 
 

@@ -46,7 +46,8 @@ class BaseSystem(BwrapCase):
         self.assertNotIn(socket.gethostname(), results[3])
 
     def test_a_declared_file_of_etc_takes_the_place_of_the_generated_one(self):
-        results = self.attempt(["fs:read:/etc/hosts"], ("read", "/etc/hosts"), ("kind", "/etc/fstab"))
+        results = self.attempt(["fs:read:/etc/hosts"], ("read", "/etc/hosts"),
+                               ("kind", "/etc/fstab"))
         self.assertEqual(results, [host_text("/etc/hosts"), "ENOENT"])
 
     def test_the_devices_work(self):
@@ -72,7 +73,8 @@ class BaseSystem(BwrapCase):
     def test_a_nested_sandbox_writes_its_own_maps_but_no_file_of_the_kernel(self):
         artifact = self.compile("exec:spawn:uname?nestedSandbox=true",
                                 options=("--program", launch.PYTHON))
-        results = self.attempt_with(artifact, ("writable_kernel_files",), ("unshare", CLONE_NEWUSER),
+        results = self.attempt_with(artifact, ("writable_kernel_files",),
+                                    ("unshare", CLONE_NEWUSER),
                                     ("write", "/proc/self/uid_map", "1000 1000 1"))
         self.assertEqual(results, [[], "done", "done"])
 

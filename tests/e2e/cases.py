@@ -137,7 +137,9 @@ class BwrapCase(Case):
     def without(self, artifact, *words):
         """The artifact without these words of argv, to see that they are what makes it hold."""
         argv = artifact["argv"]
-        at = next(i for i in range(len(argv)) if tuple(argv[i:i + len(words)]) == words)
+        places = [i for i in range(len(argv)) if tuple(argv[i:i + len(words)]) == words]
+        self.assertEqual(len(places), 1, f"{words} in {argv}")
+        at = places[0]
         return {**artifact, "argv": argv[:at] + argv[at + len(words):]}
 
     def attempt(self, capabilities, *attempts):

@@ -7,7 +7,9 @@ The engine lives in its own mount, network and pid namespaces, so that ending it
 everything in it. Its cgroups have a name of their own and are removed at the end.
 """
 
+import contextlib
 import io
+import json
 import os
 import select
 import shutil
@@ -59,6 +61,8 @@ class Daemon:
         finally:
             self._remove_cgroups()
             shutil.rmtree(self.directory)
+        if left := self._leftovers():
+            raise RuntimeError(f"the engine left behind: {left}")
 
     def run(self, artifact, command, *, env=None, stdin=b""):
         """`docker run FLAGS IMAGE COMMAND` with the artifact's flags and descriptors."""
@@ -76,6 +80,17 @@ class Daemon:
                               env=self._client_environment(), timeout=launch.SECONDS, check=True)
         return done.stdout.decode().strip()
 
+    @contextlib.contextmanager
+    def configured(self, settings):
+        """Meanwhile the docker command has this configuration of its user."""
+        os.mkdir(self._at("config"))
+        try:
+            with open(self._at("config/config.json"), "w", encoding="ascii") as file:
+                json.dump(settings, file)
+            yield
+        finally:
+            shutil.rmtree(self._at("config"))
+
     def import_image(self, tar):
         return self.command("import", "-", stdin=tar)
 
@@ -83,7 +98,7 @@ class Daemon:
         with open(self._at("log"), encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def leftovers(self):
+    def _leftovers(self):
         """What should be gone after the end: mounts, cgroups, files."""
         with open("/proc/self/mountinfo", encoding="utf-8") as file:
             mounts = [line for line in file if self.directory in line]
@@ -94,7 +109,7 @@ class Daemon:
         return os.path.join(self.directory, name)
 
     def _client_environment(self):
-        # An empty configuration: the caller's own could add proxies to the environment.
+        # No configuration, unless a test makes one: the caller's own could add proxies.
         return {"DOCKER_CONFIG": self._at("config"), "PATH": os.defpath}
 
     def _start(self):

@@ -10,23 +10,15 @@ import launch
 from cases import Case, probe, quoted, service
 from docker_daemon import BUSYBOX, Daemon
 
-DAEMON = Daemon()
-
 
 def setUpModule():
-    DAEMON.__enter__()
-    unittest.addModuleCleanup(stop_daemon)
-
-
-def stop_daemon():
-    DAEMON.__exit__()
-    left = DAEMON.leftovers()
-    if left:
-        raise AssertionError(f"the engine left behind: {left}")
+    DockerCase.daemon = unittest.enterModuleContext(Daemon())
 
 
 class DockerCase(Case):
-    """Tests that run commands in containers."""
+    """Tests that run commands in containers of one engine."""
+
+    daemon = None
 
     def compile(self, *capabilities, options=()):
         return launch.compile_manifest(launch.server(*capabilities), "--target", "docker", *options)
@@ -34,7 +26,7 @@ class DockerCase(Case):
     def container(self, capabilities, script, **options):
         """What a shell script prints in the container of these capabilities; it must end well."""
         artifact = self.compile(*capabilities)
-        done = DAEMON.run(artifact, ["sh", "-c", script], **options)
+        done = self.daemon.run(artifact, ["sh", "-c", script], **options)
         self.assertEqual(done.returncode, 0, done.stderr.decode() + done.stdout.decode())
         return done.stdout.decode()
 
@@ -70,7 +62,7 @@ class Isolation(DockerCase):
 
     def test_another_user_can_be_chosen(self):
         artifact = self.compile(options=("--user", "4242:4343"))
-        self.assertEqual(DAEMON.run(artifact, ["id"]).stdout.decode().split()[:2],
+        self.assertEqual(self.daemon.run(artifact, ["id"]).stdout.decode().split()[:2],
                          ["uid=4242", "gid=4343"])
 
     def test_only_tmp_is_writable(self):
@@ -103,20 +95,20 @@ class Isolation(DockerCase):
 
     def test_without_its_filter_no_container_starts(self):
         artifact = {**self.compile(), "fds": []}
-        done = DAEMON.run(artifact, ["echo", "the server ran"])
+        done = self.daemon.run(artifact, ["echo", "the server ran"])
         self.assertNotEqual(done.returncode, 0)
         self.assertEqual(done.stdout, b"")
         self.assertIn("/dev/fd/3", done.stderr.decode())
 
     def test_standard_input_output_and_status_pass_through(self):
-        done = DAEMON.run(self.compile(), ["cat"], stdin=b'{"jsonrpc":"2.0"}\n')
+        done = self.daemon.run(self.compile(), ["cat"], stdin=b'{"jsonrpc":"2.0"}\n')
         self.assertEqual((done.returncode, done.stdout), (0, b'{"jsonrpc":"2.0"}\n'))
-        done = DAEMON.run(self.compile(), ["sh", "-c", "exit 42"])
+        done = self.daemon.run(self.compile(), ["sh", "-c", "exit 42"])
         self.assertEqual((done.returncode, done.stdout), (42, b""))
 
     def test_nothing_of_a_container_stays(self):
         self.container([], "echo x >/tmp/x")
-        self.assertEqual(DAEMON.command("ps", "--all", "--quiet"), "")
+        self.assertEqual(self.daemon.command("ps", "--all", "--quiet"), "")
 
 
 class Environment(DockerCase):
@@ -126,10 +118,23 @@ class Environment(DockerCase):
         env = {"TOKEN": "the value", "OTHER": "canary"}
         artifact = self.compile("env:inject:TOKEN")
         self.assertNotIn("the value", " ".join(artifact["argv"]))
-        seen = DAEMON.run(artifact, ["env"], env=env).stdout.decode().splitlines()
+        seen = self.daemon.run(artifact, ["env"], env=env).stdout.decode().splitlines()
         self.assertIn("TOKEN=the value", seen)
-        names = {line.split("=")[0] for line in seen}
-        self.assertEqual(names, {"TOKEN", "HOME", "HOSTNAME", "PATH"})
+        self.assertEqual(names_with_values(seen), {"TOKEN", "HOME", "HOSTNAME", "PATH"})
+
+    def test_proxies_of_the_docker_command_do_not_arrive(self):
+        """Their addresses may hold passwords. Without the artifact they do arrive."""
+        address = "http://user:canary@proxy.example:3128"
+        keys = ("httpProxy", "httpsProxy", "ftpProxy", "noProxy", "allProxy")
+        with self.daemon.configured({"proxies": {"default": dict.fromkeys(keys, address)}}):
+            control = self.daemon.command("run", "--rm", "--network", "none", "--ulimit",
+                                          "nofile=1024", self.daemon.image, "env")
+            seen = self.daemon.run(self.compile("env:inject:HTTP_PROXY"), ["env"],
+                                   env={"HTTP_PROXY": "declared"}).stdout.decode()
+        self.assertIn(f"https_proxy={address}", control)
+        self.assertNotIn("canary", seen)
+        self.assertEqual(names_with_values(seen.splitlines()),
+                         {"HTTP_PROXY", "HOME", "HOSTNAME", "PATH"})
 
 
 class Grants(DockerCase):
@@ -180,7 +185,7 @@ done""")
         missing = self.tree.path("missing")
         for action in ("read", "write"):
             with self.subTest(action=action):
-                done = DAEMON.run(self.compile(f"fs:{action}:{missing}"), ["echo", "ran"])
+                done = self.daemon.run(self.compile(f"fs:{action}:{missing}"), ["echo", "ran"])
                 self.assertEqual((done.returncode, done.stdout), (125, b""))
                 self.assertIn(missing, done.stderr.decode())
                 self.assertEqual(self.tree.snapshot(), {})
@@ -211,7 +216,7 @@ class Sockets(DockerCase):
         """The probe needs the host's Python, which is granted to the container for that."""
         loader = (glob.glob("/lib64/ld-linux-*.so.*") + glob.glob("/lib/ld-linux-*.so.*"))[0]
         interpreter = [f"fs:read:{path}" for path in (loader, "/usr/lib", launch.PYTHON)]
-        done = DAEMON.run(self.compile(*interpreter, *capabilities), probe(*attempts))
+        done = self.daemon.run(self.compile(*interpreter, *capabilities), probe(*attempts))
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return json.loads(done.stdout)
 
@@ -252,7 +257,7 @@ class Limits(DockerCase):
         self.assertEqual(facts["cpu"].split()[0], "50000")
 
     def test_processes_are_bounded(self):
-        done = DAEMON.run(self.compile("limit:pids:8"),
+        done = self.daemon.run(self.compile("limit:pids:8"),
                           ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 5 & done; echo all"])
         self.assertNotIn(b"all", done.stdout)
         self.assertIn("can't fork", done.stderr.decode())
@@ -260,9 +265,9 @@ class Limits(DockerCase):
     def test_memory_is_bounded(self):
         """tail keeps all that it reads, 64 MB at most."""
         command = ["sh", "-c", "head -c 64m /dev/zero | tail -c 64m | wc -c"]
-        done = DAEMON.run(self.compile("limit:memory:128M"), command)
+        done = self.daemon.run(self.compile("limit:memory:128M"), command)
         self.assertEqual(done.stdout, b"67108864\n")
-        done = DAEMON.run(self.compile("limit:memory:16M"), command)
+        done = self.daemon.run(self.compile("limit:memory:16M"), command)
         self.assertNotEqual(done.stdout, b"67108864\n")
 
     def test_the_private_tmp_is_bounded(self):
@@ -270,6 +275,11 @@ class Limits(DockerCase):
                            more="dd if=/dev/zero of=/tmp/b bs=1M count=1")
         self.assertEqual(facts["fits"], "ok")
         self.assertIn("No space left on device", facts["more"])
+
+
+def names_with_values(lines):
+    """The names of variables that are not empty."""
+    return {name for name, _, value in (line.partition("=") for line in lines) if value}
 
 
 def cgroup_value(controller, first_version, second_version=None):

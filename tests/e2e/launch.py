@@ -32,7 +32,7 @@ def capgate(*words, text=None, **options):
 
 
 def compile_manifest(manifest, *options):
-    """The artifact of a manifest given as a Python value. Raises with the diagnostics on refusal."""
+    """The artifact of a manifest given as a Python value. A refusal raises its diagnostics."""
     done = capgate("compile", "-", *options, text=json.dumps(manifest))
     if done.returncode != 0:
         raise ValueError(done.stderr)
@@ -56,7 +56,7 @@ def descriptor_contents(entry, values):
 
 
 def become(uid):
-    """Gives up every right of root for good."""
+    """Gives up the groups, and for an ordinary user every right of root, for good."""
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
@@ -98,8 +98,7 @@ def start(command, artifact, *, uid=0, env=None, values=None):
             for source, fd in high:
                 os.dup2(source, fd, inheritable=True)
                 os.close(source)
-            if uid != 0:
-                become(uid)
+            become(uid)
 
         pipe = subprocess.PIPE
         return subprocess.Popen(
