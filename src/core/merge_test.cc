@@ -191,7 +191,7 @@ template <typename Line>
 void expect_no_quadratic_growth(Line line) {
   const double few = merge_seconds(1000, line);
   const double many = merge_seconds(16000, line);
-  EXPECT_LT(many, 80 * few);
+  EXPECT_LT(many, 160 * few);
 }
 
 TEST(Merge, D29CostOfDistinctPathsIsNotQuadratic) {
