@@ -4,16 +4,16 @@
 
 #include <array>
 #include <cstdint>
+#include <cstring>
+
+#include "base/sha256_x86.h"
 
 namespace capgate {
+namespace {
 
-std::string sha256_hex(std::string_view bytes) {
-  SHA2_CTX context;
-  std::array<std::uint8_t, SHA256_DIGEST_LENGTH> digest{};
-  SHA256Init(&context);
-  SHA256Update(&context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-  SHA256Final(digest.data(), &context);
+using Digest = std::array<std::uint8_t, SHA256_DIGEST_LENGTH>;
 
+std::string to_hex(const Digest& digest) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string hex(digest.size() * 2, '\0');
   for (std::size_t i = 0; i < digest.size(); ++i) {
@@ -21,6 +21,51 @@ std::string sha256_hex(std::string_view bytes) {
     hex[2 * i + 1] = digits[digest[i] & 15];
   }
   return hex;
+}
+
+void store_big_endian(std::uint8_t* out, std::uint64_t value, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) {
+    out[i] = static_cast<std::uint8_t>(value >> (8 * (size - 1 - i)));
+  }
+}
+
+// Whole blocks where they lie; the rest with its padding (FIPS 180-4, 5.1.1) in one or two more.
+Digest sha256_by_processor(std::string_view bytes) {
+  constexpr std::size_t block = 64;
+  Sha256State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  const auto* data = reinterpret_cast<const unsigned char*>(bytes.data());
+  const std::size_t whole = bytes.size() / block;
+  const std::size_t rest = bytes.size() % block;
+  sha256_blocks(state, data, whole);
+
+  std::array<std::uint8_t, 2 * block> tail{};
+  if (rest > 0) std::memcpy(tail.data(), data + whole * block, rest);
+  tail[rest] = 0x80;
+  const std::size_t tail_size = rest + 9 <= block ? block : 2 * block;
+  store_big_endian(tail.data() + tail_size - 8, std::uint64_t{bytes.size()} * 8, 8);
+  sha256_blocks(state, tail.data(), tail_size / block);
+
+  Digest digest{};
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    store_big_endian(digest.data() + 4 * i, state[i], 4);
+  }
+  return digest;
+}
+
+}  // namespace
+
+std::string sha256_hex(std::string_view bytes) {
+  return has_sha_instructions() ? to_hex(sha256_by_processor(bytes)) : sha256_hex_portable(bytes);
+}
+
+std::string sha256_hex_portable(std::string_view bytes) {
+  SHA2_CTX context;
+  Digest digest{};
+  SHA256Init(&context);
+  SHA256Update(&context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+  SHA256Final(digest.data(), &context);
+  return to_hex(digest);
 }
 
 std::string base64(std::string_view bytes) {

@@ -1,4 +1,4 @@
-// SHA-256 and base64, as text. Both are pure; the hash itself is libmd's (docs/adr/0004).
+// SHA-256 and base64, as text. Both are pure (docs/adr/0004).
 //
 //   sha256_hex("abc") -> "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 //   base64("abc")     -> "YWJj"
@@ -10,6 +10,8 @@
 namespace capgate {
 
 [[nodiscard]] std::string sha256_hex(std::string_view bytes);
+// The same without the processor's own instructions, as on a processor that has none.
+[[nodiscard]] std::string sha256_hex_portable(std::string_view bytes);
 [[nodiscard]] std::string base64(std::string_view bytes);
 
 }  // namespace capgate

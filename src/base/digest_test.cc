@@ -55,5 +55,13 @@ TEST(Base64, UsesTheWholeAlphabet) {
   EXPECT_EQ(base64("\xff"), "/w==");
 }
 
+TEST(Digest, TheProcessorAndTheLibraryAgreeAtEveryLengthAroundABlock) {
+  std::string text;
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(sha256_hex(text), sha256_hex_portable(text)) << i;
+    text += static_cast<char>(i * 7 + 1);
+  }
+}
+
 }  // namespace
 }  // namespace capgate
