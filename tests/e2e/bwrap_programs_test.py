@@ -88,6 +88,14 @@ class Processes(BwrapCase):
                                     ("kind", "/usr/bin/id"))
         self.assertEqual(results, ["Linux\n", "ENOENT"])
 
+    def test_a_program_that_the_server_writes_runs_and_the_artifact_says_so(self):
+        """bwrap has no mount without execution, so this is a fact to be noted, not a promise."""
+        artifact = self.compile("exec:spawn:uname", options=("--program", BUSYBOX))
+        script = "cp /usr/bin/busybox $HOME/echo && $HOME/echo ran"
+        self.assertEqual(self.run_command(artifact, [BUSYBOX, "sh", "-c", script]), "ran\n")
+        self.assertTrue([note for note in artifact["notes"]
+                         if "a program that the server itself writes" in note])
+
     def test_a_nested_sandbox_may_make_a_user_namespace(self):
         plain = self.compile("exec:spawn:uname", options=PROGRAM)
         self.assertEqual(self.attempt_with(plain, ("unshare", CLONE_NEWUSER)), ["EPERM"])

@@ -290,14 +290,12 @@ class Colour(CliCase):
     def said_on_terminal(self, **env):
         """What an error looks like on a terminal."""
         control, terminal = pty.openpty()
-        try:
-            done = subprocess.run([launch.CAPGATE, "check", self.bad], stderr=terminal, env=env,
-                                  stdout=subprocess.PIPE, check=False, timeout=launch.SECONDS)
+        with open(control, "rb", buffering=0) as screen:
+            with open(terminal, "wb", buffering=0) as stderr:
+                done = subprocess.run([launch.CAPGATE, "check", self.bad], stderr=stderr, env=env,
+                                      stdout=subprocess.PIPE, check=False, timeout=launch.SECONDS)
             self.assertEqual(done.returncode, 4)
-            return os.read(control, 65536).decode()
-        finally:
-            os.close(terminal)
-            os.close(control)
+            return screen.read(65536).decode()
 
     def test_a_terminal_gets_colours(self):
         self.assertIn("\x1b[", self.said_on_terminal(TERM="xterm"))
