@@ -6,7 +6,7 @@
 
 #include <immintrin.h>
 // A C header: it knows bool under its C name only.
-#define _Bool bool
+#define _Bool bool  // NOLINT(bugprone-reserved-identifier)
 #include <sys/platform/x86.h>
 #undef _Bool
 
@@ -53,10 +53,10 @@ CAPGATE_SHA void join(const Halves& halves, Sha256State& s) {
 CAPGATE_SHA void fold_block(Halves& state, const unsigned char* data) {
   const __m128i big_endian = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);
   __m128i w[4];
-  for (int i = 0; i < 4; ++i) w[i] = _mm_shuffle_epi8(load(data + 16 * i), big_endian);
+  for (std::size_t i = 0; i < 4; ++i) w[i] = _mm_shuffle_epi8(load(data + 16 * i), big_endian);
 
   const Halves before = state;
-  for (int i = 0; i < 16; ++i) {  // four rounds each
+  for (std::size_t i = 0; i < 16; ++i) {  // four rounds each
     const __m128i sum = _mm_add_epi32(w[i % 4], load(round_constants + 4 * i));
     state.cdgh = _mm_sha256rnds2_epu32(state.cdgh, state.abef, sum);
     state.abef = _mm_sha256rnds2_epu32(state.abef, state.cdgh, _mm_shuffle_epi32(sum, 0x0e));
