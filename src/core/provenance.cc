@@ -6,48 +6,33 @@
 namespace capgate::core {
 namespace {
 
-using text::append_json_string;
+using text::JsonWriter;
 using text::Kind;
 using text::Value;
 
-void append_strings(std::string& out, std::optional<Value> list) {
-  out += '[';
+void write_strings(JsonWriter& json, std::optional<Value> list) {
+  json.begin_array();
   if (list && list->is(Kind::array)) {
-    bool first = true;
-    for (const Value item : list->elements()) {
-      if (!first) out += ',';
-      first = false;
-      append_json_string(out, item.text());
-    }
+    for (const Value item : list->elements()) json.string(item.text());
   }
-  out += ']';
+  json.end_array();
 }
 
 }  // namespace
 
 std::string manifest_hash(Value root) {
-  // Keys in the order of RFC 8785: name, serverCapabilities, tools, version.
-  std::string canonical;
-  canonical.reserve(root.document().source().size());
-  canonical += "{\"name\":";
-  append_json_string(canonical, root.find("name")->text());
-  canonical += ",\"serverCapabilities\":";
-  append_strings(canonical, root.find("serverCapabilities"));
-  canonical += ",\"tools\":[";
-  bool first = true;
+  // The writer's compact form is RFC 8785's, if the keys come in its order, which is that of names.
+  JsonWriter json(JsonWriter::Style::compact);
+  json.reserve(root.document().source().size());
+  json.begin_object().key("name").string(root.find("name")->text());
+  write_strings(json.key("serverCapabilities"), root.find("serverCapabilities"));
+  json.key("tools").begin_array();
   for (const Value tool : root.find("tools")->elements()) {
-    if (!first) canonical += ',';
-    first = false;
-    canonical += "{\"capabilities\":";
-    append_strings(canonical, tool.find("capabilities"));
-    canonical += ",\"name\":";
-    append_json_string(canonical, tool.find("name")->text());
-    canonical += '}';
+    write_strings(json.begin_object().key("capabilities"), tool.find("capabilities"));
+    json.key("name").string(tool.find("name")->text()).end_object();
   }
-  canonical += "],\"version\":";
-  append_json_string(canonical, root.find("version")->text());
-  canonical += '}';
-  return "sha256:" + sha256_hex(canonical);
+  json.end_array().key("version").string(root.find("version")->text()).end_object();
+  return "sha256:" + sha256_hex(std::move(json).take());
 }
 
 }  // namespace capgate::core

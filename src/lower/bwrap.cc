@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/digest.h"
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
@@ -129,12 +128,11 @@ class Bwrap {
   void mount_generated_files() {
     argv_.because("generated, so that nothing of the host's own is shown");
     unsigned fd = first_file_fd;
-    for (const GeneratedFile& file : generated_etc_files(input_, home_)) {
+    for (const GeneratedFile& file : generated_etc_files(input_, home_, artifact_.texts)) {
       // Nothing can be mounted on top of one: bwrap has unlinked the file behind it.
       if (is_granted(policy_, file.path)) continue;
       argv_.add("--ro-bind-data", std::to_string(fd), file.path);
-      artifact_.fds.push_back(
-          {.fd = fd, .purpose = file.path, .base64 = artifact_.texts.keep(base64(file.contents))});
+      artifact_.fds.push_back({.fd = fd, .purpose = file.path, .base64 = file.base64});
       ++fd;
     }
   }

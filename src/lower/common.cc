@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
@@ -97,23 +98,34 @@ bool separates_adding_from_removing(const core::FsCapability& fs) {
 
 std::span<const std::string_view> base_etc_paths() { return etc_paths; }
 
-GeneratedFiles generated_etc_files(const Input& input, std::string_view home) {
+GeneratedFiles generated_etc_files(const Input& input, std::string_view home, TextStore& texts) {
   static_assert(sandbox_hostname == "capgate");
+  constexpr std::string_view group = "user:x:1000:\nnogroup:x:65534:\n";
+  constexpr std::string_view hostname = "capgate\n";
+  constexpr std::string_view hosts = "127.0.0.1 localhost capgate\n::1 localhost capgate\n";
+  constexpr std::string_view switches = "passwd: files\ngroup: files\nhosts: files dns\n";
+  constexpr std::string_view resolver = "nameserver 127.0.0.53\noptions ndots:0 edns0\n";
+  static const std::string encoded[] = {base64(group), base64(hostname), base64(hosts),
+                                        base64(switches), base64(resolver)};
+
   constexpr std::size_t prefix = std::string_view("sha256:").size();
-  std::string machine = input.policy.hash.substr(prefix, 32) + "\n";
+  const std::string machine = input.policy.hash.substr(prefix, 32) + "\n";
   std::string users = "user:x:1000:1000:user:";
   users += home;
   users +=
       ":/usr/sbin/nologin\n"
       "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n";
+  const auto made = [&](std::string_view path, const std::string& contents) {
+    return GeneratedFile{path, texts.keep(contents), texts.keep(base64(contents))};
+  };
   return {{
-      {"/etc/group", "user:x:1000:\nnogroup:x:65534:\n"},
-      {"/etc/hostname", "capgate\n"},
-      {"/etc/hosts", "127.0.0.1 localhost capgate\n::1 localhost capgate\n"},
-      {"/etc/machine-id", std::move(machine)},
-      {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"},
-      {"/etc/passwd", std::move(users)},
-      {"/etc/resolv.conf", "nameserver 127.0.0.53\noptions ndots:0 edns0\n"},
+      {"/etc/group", group, encoded[0]},
+      {"/etc/hostname", hostname, encoded[1]},
+      {"/etc/hosts", hosts, encoded[2]},
+      made("/etc/machine-id", machine),
+      {"/etc/nsswitch.conf", switches, encoded[3]},
+      made("/etc/passwd", users),
+      {"/etc/resolv.conf", resolver, encoded[4]},
   }};
 }
 

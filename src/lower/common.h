@@ -31,12 +31,15 @@ inline constexpr std::string_view default_home = "/home/user";
 
 struct GeneratedFile {
   std::string_view path;
-  std::string contents;
+  std::string_view contents;
+  std::string_view base64;  // of the contents
 };
 // passwd, group, hosts, resolv.conf ...: made for the sandbox instead of shown from the host.
-// machine-id is derived from the policy, so that it is stable and not the host's.
+// machine-id is derived from the policy, so that it is stable and not the host's. `texts` keeps
+// what is not the same for everyone.
 using GeneratedFiles = std::array<GeneratedFile, 7>;
-[[nodiscard]] GeneratedFiles generated_etc_files(const Input& input, std::string_view home);
+[[nodiscard]] GeneratedFiles generated_etc_files(const Input& input, std::string_view home,
+                                                 TextStore& texts);
 
 // The limit that the policy states, or the safe default.
 [[nodiscard]] PlanLimit limit_of(const core::Policy& policy, core::LimitCapability::Kind kind);

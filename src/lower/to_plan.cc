@@ -128,10 +128,11 @@ class Planner {
       mount(
           {.kind = Kind::bind, .target = std::string(path), .detail = "read", .if_present = true});
     }
-    for (GeneratedFile& file : generated_etc_files(input_, home_)) {
+    TextStore texts;
+    for (const GeneratedFile& file : generated_etc_files(input_, home_, texts)) {
       mount({.kind = Kind::file,
              .target = std::string(file.path),
-             .detail = std::move(file.contents)});
+             .detail = std::string(file.contents)});
     }
   }
 

@@ -40,20 +40,50 @@ namespace capgate::text {
   return at;
 }
 
-// The same while copying them: `to` has room for all of `text`.
+// Sixteen bytes that the compiler compares at once, on every processor.
+using Bytes = unsigned char __attribute__((vector_size(16)));
+
+[[nodiscard]] inline bool any_needs_escape(const Bytes& bytes) {
+  const auto found = (bytes < 0x20) | (bytes == '"') | (bytes == '\\');
+  std::uint64_t halves[2];
+  std::memcpy(halves, &found, sizeof(halves));
+  return (halves[0] | halves[1]) != 0;
+}
+
+// Copies `text` if it is plain. It has at least as many bytes as a Part and at most as many as two,
+// so two Parts that may overlap cover it; a Whole holds both.
+template <typename Part, typename Whole>
+[[nodiscard]] bool copy_if_plain(std::string_view text, char* to) {
+  static_assert(sizeof(Whole) == 2 * sizeof(Part));
+  Part parts[2];
+  const std::size_t last = text.size() - sizeof(Part);
+  std::memcpy(&parts[0], text.data(), sizeof(Part));
+  std::memcpy(&parts[1], text.data() + last, sizeof(Part));
+  Whole whole;
+  std::memcpy(&whole, parts, sizeof(whole));
+  if (any_needs_escape(whole)) return false;
+  std::memcpy(to, &parts[0], sizeof(Part));
+  std::memcpy(to + last, &parts[1], sizeof(Part));
+  return true;
+}
+
+// The same while copying them: `to` has room for all of `text`. Most texts are options and paths,
+// so the short ones are worth a branch each.
 [[nodiscard]] inline std::size_t copy_plain(std::string_view text, char* to) {
-  constexpr std::size_t step = sizeof(std::uint64_t);
   std::size_t at = 0;
-  for (; at + step <= text.size(); at += step) {
-    const std::uint64_t word = load_word(text.data() + at);
-    if (any_needs_escape(word)) break;
-    std::memcpy(to + at, &word, step);
-  }
-  // The rest of a longer text in one step, together with bytes that are there already.
-  const std::size_t last = text.size() - step;
-  if (text.size() >= step && at > last && !any_needs_escape(load_word(text.data() + last))) {
-    std::memcpy(to + last, text.data() + last, step);
-    return text.size();
+  if (text.size() >= sizeof(Bytes)) {
+    Bytes bytes;
+    const std::size_t last = text.size() - sizeof(bytes);
+    for (;; at = at + sizeof(bytes) < last ? at + sizeof(bytes) : last) {
+      std::memcpy(&bytes, text.data() + at, sizeof(bytes));
+      if (any_needs_escape(bytes)) break;
+      std::memcpy(to + at, &bytes, sizeof(bytes));
+      if (at == last) return text.size();
+    }
+  } else if (text.size() >= 8) {
+    if (copy_if_plain<std::uint64_t, Bytes>(text, to)) return text.size();
+  } else if (text.size() >= 4) {
+    if (copy_if_plain<std::uint32_t, std::uint64_t>(text, to)) return text.size();
   }
   for (; at < text.size() && !needs_escape(text[at]); ++at) {
     to[at] = text[at];

@@ -6,13 +6,12 @@
 //   std::string text = std::move(json).take();
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace capgate::text {
-
-void append_json_string(std::string& out, std::string_view text);
 
 class JsonWriter {
  public:
@@ -31,16 +30,28 @@ class JsonWriter {
   JsonWriter& boolean(bool value);
   JsonWriter& null();
 
-  void reserve(std::size_t bytes) { out_.reserve(bytes); }
-  [[nodiscard]] std::string take() && { return std::move(out_); }
+  void reserve(std::size_t bytes) { (void)room(bytes); }
+  [[nodiscard]] std::string take() &&;
 
  private:
   JsonWriter& open(char bracket);
   JsonWriter& close(char bracket);
-  void before_value();
-  void new_line();
+  JsonWriter& literal(std::string_view text);
 
-  std::string out_;
+  // Where to write the next bytes: there is room for so many.
+  [[nodiscard]] char* room(std::size_t bytes) {
+    if (buffer_.size() - size_ < bytes) grow(bytes);
+    return buffer_.data() + size_;
+  }
+  void grow(std::size_t bytes);
+  // The same after the comma and the indentation that come before a value.
+  [[nodiscard]] char* start_value(std::size_t bytes);
+  [[nodiscard]] char* quote(char* to, std::string_view text);
+  [[nodiscard]] char* indent(char* to) const;
+  void written_up_to(const char* end) { size_ = static_cast<std::size_t>(end - buffer_.data()); }
+
+  std::string buffer_;  // its size is the room that there is; `size_` bytes of it are written
+  std::size_t size_ = 0;
   Style style_;
   unsigned depth_ = 0;
   bool first_ = true;  // nothing written yet inside the innermost bracket
