@@ -18,7 +18,6 @@ add_compile_options(
   -Wno-gnu-statement-expression-from-macro-expansion
   # Designated initialisers name what differs from the defaults; the rest is meant to be default.
   -Wno-missing-designated-field-initializers
-  -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
 )
 add_link_options(-fuse-ld=lld)
 

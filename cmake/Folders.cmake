@@ -26,10 +26,12 @@ endfunction()
 # capgate_test(name SOURCES file... LINK lib...): a GoogleTest program, one ctest entry.
 function(capgate_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
-  add_executable(${name} ${ARG_SOURCES})
+  add_executable(${name} ${ARG_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/source_directory.cc)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main rapidcheck)
-  target_compile_definitions(${name} PRIVATE CAPGATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  # One file only: a definition for all would keep ccache from serving another clone.
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/support/source_directory.cc PROPERTIES
+    COMPILE_DEFINITIONS CAPGATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SKIP_PRECOMPILE_HEADERS ON)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <string> <vector>)
   add_test(NAME ${name} COMMAND ${name})

@@ -24,7 +24,7 @@ using text::Value;
 
 std::vector<fs::path> goldens(std::string_view file) {
   std::vector<fs::path> out;
-  const fs::path root = CAPGATE_SOURCE_DIR;
+  const fs::path root = support::source_directory();
   for (const auto& entry : fs::directory_iterator(root / "tests/golden")) {
     if (fs::exists(entry.path() / file)) out.push_back(fs::relative(entry.path() / file, root));
   }

@@ -20,13 +20,14 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "lower/targets.h"
+#include "support/source_directory.h"
 
 namespace capgate {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path golden_root = fs::path(CAPGATE_SOURCE_DIR) / "tests/golden";
+const fs::path golden_root = fs::path(support::source_directory()) / "tests/golden";
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -12,12 +12,13 @@
 #include <vector>
 
 #include "base/text.h"
+#include "support/source_directory.h"
 
 namespace capgate::support {
 
 // `path` counts from the root of the repository.
 [[nodiscard]] inline std::string read_text(std::string_view path) {
-  const std::string full = std::string(CAPGATE_SOURCE_DIR) + "/" + std::string(path);
+  const std::string full = std::string(source_directory()) + "/" + std::string(path);
   std::ifstream file(full, std::ios::binary);
   if (!file) ADD_FAILURE() << "cannot read " << full;
   return {std::istreambuf_iterator<char>(file), {}};
