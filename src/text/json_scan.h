@@ -56,9 +56,10 @@ template <typename Part, typename Whole>
 [[nodiscard]] bool copy_if_plain(std::string_view text, char* to) {
   static_assert(sizeof(Whole) == 2 * sizeof(Part));
   Part parts[2];
+  const char* const from = text.data();
   const std::size_t last = text.size() - sizeof(Part);
-  std::memcpy(&parts[0], text.data(), sizeof(Part));
-  std::memcpy(&parts[1], text.data() + last, sizeof(Part));
+  std::memcpy(&parts[0], from, sizeof(Part));
+  std::memcpy(&parts[1], from + last, sizeof(Part));
   Whole whole;
   std::memcpy(&whole, parts, sizeof(whole));
   if (any_needs_escape(whole)) return false;
