@@ -24,6 +24,7 @@ std::string program_help() {
   out +=
       "\n"
       "examples:\n"
+      "  capgate run -m github.json -- node server.js\n"
       "  capgate explain github.json            what the server may do, in words\n"
       "  capgate compile github.json --pretty   the policy for bubblewrap\n"
       "  capgate compile --help                 every option of a command\n";
@@ -70,8 +71,9 @@ bool asks_for_help(std::span<const std::string> words) {
 }  // namespace
 
 std::span<const Command> commands() {
-  static const std::array all = {compile_command(), check_command(),   explain_command(),
-                                 targets_command(), version_command(), completion_command()};
+  static const std::array all = {run_command(),       compile_command(), check_command(),
+                                 explain_command(),   targets_command(), version_command(),
+                                 completion_command()};
   return all;
 }
 
@@ -90,7 +92,10 @@ int run_cli(std::span<const std::string> words, Output& output) {
     return Exit::ok;
   }
   const auto arguments = parse_arguments(*command, rest);
-  if (!arguments) return usage_error(arguments.error().message, arguments.error().help, output);
+  if (!arguments) {
+    usage_error(arguments.error().message, arguments.error().help, output);
+    return command->failure;
+  }
   return command->run(*arguments, output);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/accepted.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
@@ -47,20 +48,6 @@ bool is_user(std::string_view text) {
   return parts.size() == 2 && std::ranges::all_of(parts, [](std::string_view part) {
            return parse_decimal(part).has_value();
          });
-}
-
-std::expected<void, int> read_accepted(const Arguments& arguments, lower::Options& out,
-                                       Output& output) {
-  for (const std::string& text : arguments.values("--accept-unenforced")) {
-    const auto parsed = core::parse_capability(text, {});
-    if (!parsed) {
-      return std::unexpected(
-          usage_error(format("--accept-unenforced {}: {}", quoted(text), parsed.error().message),
-                      "name the capability as the diagnostic prints it", output));
-    }
-    out.accepted.push_back(print(parsed->front()));
-  }
-  return {};
 }
 
 std::expected<void, int> read_options(const Arguments& arguments, lower::Options& out,

@@ -133,21 +133,75 @@ std::expected<void, int> load_validators(const Arguments& arguments, Loaded& loa
   return {};
 }
 
+// The words of --allow as a manifest of their own, so that one reader checks all capabilities.
+std::string manifest_of(const std::vector<std::string>& allow) {
+  text::JsonWriter json(text::JsonWriter::Style::pretty);
+  json.begin_object().key("name").string("command line").key("version").string("0");
+  json.key("tools").begin_array().end_array().key("serverCapabilities").begin_array();
+  for (const std::string& word : allow) json.string(word);
+  json.end_array().end_object();
+  return std::move(json).take() + "\n";
+}
+
+std::expected<Loaded, int> parse_loaded(Loaded loaded, const Arguments& arguments,
+                                        const core::Bindings& bindings, Output& output) {
+  auto manifest = core::parse_manifest(*loaded.document, bindings);
+  if (!manifest) {
+    return std::unexpected(report(manifest.error(), loaded.source(), arguments, output));
+  }
+  loaded.manifest = *std::move(manifest);
+  return loaded;
+}
+
+std::expected<Loaded, int> load_allowed(const Arguments& arguments, const Wanted& wanted,
+                                        const core::Bindings& bindings, Output& output) {
+  Loaded loaded{.name = "--allow"};
+  auto document = text::parse_json(manifest_of(wanted.allow));
+  if (!document) {  // a word that is not UTF-8
+    const Source source("--allow", "");
+    return std::unexpected(report(document.error(), source, arguments, output));
+  }
+  loaded.document = std::make_unique<text::Document>(*std::move(document));
+  return parse_loaded(std::move(loaded), arguments, bindings, output);
+}
+
+std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const Wanted& wanted,
+                                             const core::Bindings& bindings, Output& output) {
+  if (wanted.manifest.empty()) return load_allowed(arguments, wanted, bindings, output);
+  Loaded loaded{.name = wanted.manifest == "-" ? "<stdin>" : wanted.manifest};
+  auto document = load_document(wanted.manifest, arguments, output);
+  if (!document) return std::unexpected(document.error());
+  loaded.document = *std::move(document);
+  auto parsed = parse_loaded(std::move(loaded), arguments, bindings, output);
+  if (!parsed || wanted.allow.empty()) return parsed;
+
+  auto allowed = load_allowed(arguments, wanted, bindings, output);
+  if (!allowed) return allowed;
+  for (core::Declared& declared : allowed->manifest.declared) {
+    declared.where = Span::nowhere();  // it stands in no file
+    parsed->manifest.declared.push_back(std::move(declared));
+  }
+  for (std::string& name : allowed->manifest.used_variables) {
+    parsed->manifest.used_variables.push_back(std::move(name));
+  }
+  return parsed;
+}
+
 }  // namespace
 
 std::expected<Loaded, int> load(const Arguments& arguments, Output& output) {
-  const auto bindings = read_bindings(arguments, output);
-  if (!bindings) return std::unexpected(bindings.error());
-  const std::string& path = arguments.operands.front();
-  Loaded loaded{.name = path == "-" ? "<stdin>" : path};
-  auto document = load_document(path, arguments, output);
-  if (!document) return std::unexpected(document.error());
-  loaded.document = *std::move(document);
+  return load(arguments, {.manifest = arguments.operands.front(), .allow = {}}, output);
+}
 
-  auto manifest = core::parse_manifest(*loaded.document, *bindings);
-  if (!manifest)
-    return std::unexpected(report(manifest.error(), loaded.source(), arguments, output));
-  loaded.manifest = *std::move(manifest);
+std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted, Output& output) {
+  auto bindings = read_bindings(arguments, output);
+  if (!bindings) return std::unexpected(bindings.error());
+  if (!wanted.home.empty() && core::first_value(*bindings, "HOME").empty()) {
+    bindings->push_back({.name = "HOME", .values = {wanted.home}});
+  }
+  auto started = load_capabilities(arguments, wanted, *bindings, output);
+  if (!started) return std::unexpected(started.error());
+  Loaded loaded = *std::move(started);
   if (auto used = check_bindings(*bindings, loaded.manifest, output); !used) {
     return std::unexpected(used.error());
   }

@@ -38,7 +38,17 @@ struct Loaded {
   [[nodiscard]] Source source() const { return {name, document->source()}; }
 };
 
+// Where the capabilities come from.
+struct Wanted {
+  std::string manifest;                 // a file, "-", or empty: none
+  std::vector<std::string> allow = {};  // further capabilities, as words
+  std::string home = {};                // the caller's, unless --set HOME says another
+};
+
 // On failure everything is said in `output`, and the exit code is the error.
+[[nodiscard]] std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted,
+                                              Output& output);
+// The manifest is the first operand.
 [[nodiscard]] std::expected<Loaded, int> load(const Arguments& arguments, Output& output);
 
 // Shows diagnostics as the options ask: for people on stderr, or as JSON on stdout. Returns the

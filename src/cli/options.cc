@@ -48,6 +48,7 @@ class Reader {
         if (auto done = read_option(word); !done) return std::unexpected(std::move(done).error());
       } else {
         arguments_.operands.push_back(word);
+        options_end |= command_.operands_end_options;
       }
     }
     if (auto done = check_operands(); !done) return std::unexpected(std::move(done).error());
@@ -58,9 +59,11 @@ class Reader {
   std::expected<void, UsageError> read_option(std::string_view word) {
     const std::size_t equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
-    const auto option = std::ranges::find(command_.options, name, &Option::name);
+    const auto option = std::ranges::find_if(command_.options, [&](const Option& known) {
+      return known.name == name || (!known.alias.empty() && known.alias == name);
+    });
     if (option == command_.options.end()) return unknown_option(command_, name);
-    if (!option->repeatable && arguments_.has(name)) {
+    if (!option->repeatable && arguments_.has(option->name)) {
       return fail(format("{} is given twice", name), "keep one of them");
     }
     std::string value;
@@ -130,8 +133,8 @@ std::string command_help(const Command& command) {
   if (!command.details.empty()) out += format("\n{}\n", command.details);
   out += "\noptions:\n";
   for (const Option& option : command.options) {
-    const std::string left =
-        format("{}{}{}", option.name, option.value.empty() ? "" : " ", option.value);
+    const std::string left = format("{}{}{}{}{}", option.alias, option.alias.empty() ? "" : ", ",
+                                    option.name, option.value.empty() ? "" : " ", option.value);
     out += format("  {:<28}{}{}\n", left, option.help, option.repeatable ? " (repeatable)" : "");
   }
   out += format("  {:<28}show this help\n", "--help");

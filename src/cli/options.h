@@ -22,6 +22,7 @@ struct Option {
   std::string_view help;
   bool repeatable = false;
   std::span<const std::string_view> choices = {};  // the only values, if not empty
+  std::string_view alias = {};                     // a short form, with its dash
 };
 
 struct Arguments {
@@ -48,6 +49,8 @@ struct Command {
   std::string_view details;   // what to know beyond the options
   std::string_view examples;  // one a line: command, two spaces, what it does
   int (*run)(const Arguments& arguments, Output& output);
+  bool operands_end_options = false;  // the first operand is a command with words of its own
+  int failure = 2;                    // the exit code of a usage error
 };
 
 struct UsageError {

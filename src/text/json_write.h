@@ -27,6 +27,8 @@ class JsonWriter {
   // For text that is known to need no escape, such as base64: copied as it is.
   JsonWriter& plain_string(std::string_view text);
   JsonWriter& number(std::uint64_t value);
+  // JSON that is written already, such as a number in its own spelling.
+  JsonWriter& verbatim(std::string_view json) { return literal(json); }
   JsonWriter& boolean(bool value);
   JsonWriter& null();
 

@@ -1,0 +1,127 @@
+// capgate run: a server in its sandbox.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/accepted.h"
+#include "cli/commands.h"
+#include "cli/load.h"
+#include "core/path.h"
+#include "lower/common.h"
+#include "lower/to_plan.h"
+#include "sandbox/session.h"
+
+namespace capgate::cli {
+namespace {
+
+// Every failure of capgate itself, whatever its kind: the server's own codes pass through.
+constexpr int refused = 125;
+
+constexpr Option options[] = {
+    {.name = "--manifest",
+     .value = "FILE",
+     .help = "what the server may do; without it nothing but --allow",
+     .alias = "-m"},
+    {.name = "--allow", .value = "CAP", .help = "one more capability", .repeatable = true},
+    set_option,
+    tool_option,
+    {.name = "--grace",
+     .value = "SECONDS",
+     .help = "after the end of input: wait, TERM, wait, KILL (without it the server decides)"},
+    {.name = "--report", .value = "FILE", .help = "write which guarantee held by which mechanism"},
+    {.name = "--trace",
+     .value = "FILE|-",
+     .help = "write what is refused, with the capability that would allow it"},
+    {.name = "--dry-run", .help = "print the bound plan and start nothing"},
+    {.name = "--accept-unenforced",
+     .value = "CAP",
+     .help = "run although this capability cannot be enforced",
+     .repeatable = true},
+};
+
+std::string variable(const char* name) {
+  const char* value = ::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The caller's, if it says something sensible; a server always has a home of its own.
+std::string home_directory() {
+  const auto home = core::parse_plain_path(variable("HOME"));
+  return home && *home != "/" ? *home : std::string(lower::default_home);
+}
+
+std::vector<std::string> environment() {
+  std::vector<std::string> out;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
+  return out;
+}
+
+std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Output& output) {
+  const auto text = arguments.value("--grace");
+  if (!text) return std::nullopt;
+  const auto seconds = parse_decimal(*text);
+  if (!seconds || *seconds > 86400) {
+    return std::unexpected(usage_error(format("--grace cannot be {}", quoted(*text)),
+                                       "write seconds: --grace 5", output));
+  }
+  return static_cast<int>(*seconds);
+}
+
+int run(const Arguments& arguments, Output& output) {
+  const Wanted wanted{.manifest = std::string(arguments.value("--manifest").value_or("")),
+                .allow = arguments.values("--allow"),
+                .home = home_directory()};
+  auto loaded = load(arguments, wanted, output);
+  if (!loaded) return refused;
+  if (auto read = read_accepted(arguments, loaded->options, output); !read) return refused;
+  const auto grace = read_grace(arguments, output);
+  if (!grace) return refused;
+#if defined(__aarch64__)
+  loaded->options.arch = lower::Arch::aarch64;
+#endif
+  const lower::Input input{loaded->manifest, loaded->policy, loaded->options};
+  const auto artifact = lower::lower_to_plan(input);
+  if (!artifact) {
+    report(artifact.error(), loaded->source(), arguments, output);
+    return refused;
+  }
+  const std::string path = variable("PATH");
+  return sandbox::run({.artifact = *artifact,
+                       .input = input,
+                       .command = arguments.operands,
+                       .environment = environment(),
+                       .home = loaded->options.home,
+                       .path = path.empty() ? std::string(lower::sandbox_path) : path,
+                       .grace = *grace,
+                       .report = std::string(arguments.value("--report").value_or("")),
+                       .trace = std::string(arguments.value("--trace").value_or("")),
+                       .dry_run = arguments.has("--dry-run")});
+}
+
+}  // namespace
+
+Command run_command() {
+  return {
+      .name = "run",
+      .operands = "-- COMMAND ARGS...",
+      .summary = "Run a server so that it can do what its manifest declares and nothing else.",
+      .least_operands = 1,
+      .most_operands = SIZE_MAX,
+      .options = options,
+      .details =
+          "stdin and stdout are the server's own; its exit status is passed on. 125: capgate\n"
+          "refused, 126: the command cannot be run, 127: it was not found. Without a manifest\n"
+          "and --allow the server sees /usr, a private HOME and /tmp, and no network.",
+      .examples =
+          "  capgate run -m github.json -- node server.js\n"
+          "  capgate run --allow 'fs:write:/srv/notes/**' -- npx-server /srv/notes\n"
+          "  capgate run -m git.json --set REPO=/srv/repo --report report.json -- git-mcp-server\n"
+          "  capgate run -m m.json --trace - -- node server.js    what is missing, line by line",
+      .run = run,
+      .operands_end_options = true,
+      .failure = refused};
+}
+
+}  // namespace capgate::cli

@@ -1,0 +1,76 @@
+// A Plan meets this host: every hole is filled, every path opened, every mount spelled out.
+//
+//   const auto bound = bind(plan, caller, command);
+//   print(*bound)      what `run --dry-run` shows
+//   launch(*bound)     what runs (launch.h)
+//
+// Nothing is decided here that the Plan leaves open; what cannot be had is a refusal. The bound
+// plan keeps a descriptor of every host path, so that an inode number cannot be reused between the
+// look and the mount.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lower/plan.h"
+#include "sandbox/host_path.h"
+#include "sandbox/orders.h"
+#include "sandbox/program.h"
+
+namespace capgate::sandbox {
+
+// Who starts the sandbox, and where from.
+struct Launcher {
+  Caller caller;
+  std::vector<std::string> environment;  // NAME=VALUE
+  std::uint32_t uid = 0;
+  int landlock_abi = 0;
+};
+
+struct BoundMount {
+  orders::MountKind kind = orders::MountKind::directory;
+  std::string target;
+  std::string source;  // host path, link target or contents
+  Identity identity;
+  std::uint32_t mode = 0;
+  std::uint64_t size = 0;
+  std::uint64_t attributes = 0;
+  bool optional = false;
+  bool owned = false;  // a granted path: started as root, it is mounted with its owner mapped
+};
+
+struct BoundRule {
+  std::string path;
+  std::uint64_t access = 0;
+};
+
+struct BoundLimit {
+  std::uint32_t resource = 0;
+  std::uint64_t value = 0;
+};
+
+struct Bound {
+  std::vector<BoundMount> mounts;
+  std::vector<BoundRule> landlock;
+  std::uint64_t landlock_handled = 0;
+  std::uint64_t landlock_scoped = 0;
+  std::uint32_t landlock_attribute_size = 0;
+  std::string program;
+  Identity program_identity;
+  std::vector<std::string> arguments;
+  std::vector<std::string> environment;
+  std::string directory;
+  std::vector<std::string> executables;  // what Landlock lets run
+  std::vector<std::string> notes;        // what the user should know
+  std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
+  std::vector<std::string> masked;       // covered entries of the host, watched while it runs
+  std::vector<sys::Fd> kept;
+};
+
+[[nodiscard]] std::expected<Bound, Refusal> bind(const lower::Plan& plan, const Launcher& launcher,
+                                                 const std::vector<std::string>& command);
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,58 @@
+// A path of the host, opened: what is checked by name once and then known by identity.
+//
+//   const auto path = open_host_path("/srv/data");
+//   path->identity       device, inode and type; the inode number cannot be reused meanwhile
+//   path->resolved       the same file without symbolic links, shown to the user
+//
+// The last component must not be a symbolic link, and an earlier one is followed only where root
+// owns it: what the user's own programs can change must not decide what is mounted.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sys/fd.h"
+
+namespace capgate::sandbox {
+
+// Why capgate does not start a server, and what to do about it.
+struct Refusal {
+  std::string message;
+  std::string help;
+  int exit_code = 125;
+};
+
+struct Identity {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint32_t type = 0;  // S_IFMT bits
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+
+  [[nodiscard]] bool is_directory() const { return type == S_IFDIR; }
+  friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+struct HostPath {
+  sys::Fd fd;  // O_PATH; keeps the inode
+  Identity identity;
+  std::string resolved;
+  // Symbolic links that were followed, with what they hold: made again inside.
+  std::vector<std::pair<std::string, std::string>> links;
+};
+
+// Nothing, with errno's value as the error, if the path cannot be opened.
+[[nodiscard]] std::expected<HostPath, Refusal> open_host_path(const std::string& path);
+
+[[nodiscard]] std::expected<Identity, int> identify(int fd);
+// Without following a link at the end. ENOENT and the like are the error.
+[[nodiscard]] std::expected<Identity, int> identify(const std::string& path);
+[[nodiscard]] std::expected<Identity, int> identify_at(int directory, const std::string& name);
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,61 @@
+// Starts capgate-init in namespaces of its own.
+//
+//   auto sandbox = launch(orders, stdio, ...);
+//   sandbox->init       pidfd of pid 1
+//   sandbox->control    reports and commands (orders.h)
+//   sandbox->errors     the read end of the server's stderr
+//
+// Order in the supervisor: clone3, and in the child the id maps, then the exec of init, which holds
+// nothing of the supervisor's memory; only then the supervisor becomes non-dumpable (the child of a
+// non-dumpable process could not write its maps).
+//
+// Started by root, the child first leaves root: it becomes a user that no account owns before it
+// makes its namespaces, and granted paths are mounts that root made for it with their owner mapped.
+#pragma once
+
+#include <sys/types.h>
+
+#include <expected>
+#include <string>
+#include <vector>
+
+#include "sandbox/bind.h"
+#include "sandbox/orders_write.h"
+#include "sys/fd.h"
+
+namespace capgate::sandbox {
+
+struct Sandbox {
+  sys::Fd init;  // pidfd
+  pid_t pid = -1;
+  sys::Fd control;
+  sys::Fd errors;
+};
+
+// Where the child goes before it makes its namespaces.
+struct Placement {
+  std::vector<int> cgroup_procs;  // files to which the child writes "0"
+  int cgroup = -1;                // a v2 directory to be cloned into
+};
+
+// The user that the sandbox runs as on the host.
+struct HostUser {
+  std::uint32_t uid = 0;
+  std::uint32_t gid = 0;
+  bool leaves_root = false;
+};
+[[nodiscard]] HostUser choose_host_user();
+
+// Detached mounts with the owner of each granted path mapped to the sandbox's user, and their
+// places in `bound.mounts`. Only for root.
+struct Trees {
+  std::vector<sys::Fd> fds;
+  std::vector<int> numbers;  // for each mount: descriptor in init, or -1
+};
+[[nodiscard]] std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& user);
+
+[[nodiscard]] std::expected<Sandbox, Refusal> launch(const std::string& orders,
+                                                     const HostUser& user, const Trees& trees,
+                                                     const Placement& placement);
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,71 @@
+// Limits on a running server, by the strongest mechanism that this host has: a cgroup (v2 where it
+// is delegated, v1 where it can be written), else rlimits inside the new user namespace and a
+// watchdog.
+//
+//   auto limits = set_up_limits(plan.limits, accepted);
+//   launch(..., limits->placement());
+//   limits->explain_end()    "memory limit 512M reached; raise it with limit:memory:1G"
+//
+// A limit that the manifest states and that cannot be held is a refusal. The defaults are held as
+// well as possible, and the report says how.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lower/plan.h"
+#include "sandbox/bind.h"
+#include "sandbox/launch.h"
+
+namespace capgate::sandbox {
+
+struct HeldLimit {
+  std::string_view name;
+  std::uint64_t value = 0;
+  std::string mechanism;  // "cgroup v2", "rlimit", ...; empty: not held
+};
+
+class Limits {
+ public:
+  Limits() = default;
+  Limits(Limits&&) = default;
+  Limits& operator=(Limits&&) = delete;
+  ~Limits();  // removes the cgroups: the sandbox must be dead
+
+  [[nodiscard]] Placement placement() const;
+  [[nodiscard]] const std::vector<BoundLimit>& rlimits() const { return rlimits_; }
+  [[nodiscard]] const std::vector<HeldLimit>& held() const { return held_; }
+  [[nodiscard]] std::optional<std::uint64_t> watched_memory() const { return watched_memory_; }
+  [[nodiscard]] std::optional<std::uint64_t> seconds() const { return seconds_; }
+
+  // Why the server was killed, if a limit of a cgroup did it. Nothing otherwise.
+  [[nodiscard]] std::string explain_end() const;
+
+ private:
+  friend class LimitSetup;
+
+  sys::Fd v2_;
+  std::vector<sys::Fd> procs_;
+  std::vector<std::string> directories_;
+  std::string memory_directory_;
+  std::uint64_t memory_ = 0;
+  std::vector<BoundLimit> rlimits_;
+  std::vector<HeldLimit> held_;
+  std::optional<std::uint64_t> watched_memory_;
+  std::optional<std::uint64_t> seconds_;
+};
+
+[[nodiscard]] std::expected<Limits, Refusal> set_up_limits(
+    const std::vector<lower::PlanLimit>& limits);
+
+// Anonymous and shared memory of a process and all of its descendants, in bytes.
+[[nodiscard]] std::uint64_t memory_of_descendants(pid_t pid);
+
+// "512M", as a capability writes it.
+[[nodiscard]] std::string limit_text(std::string_view name, std::uint64_t value);
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,140 @@
+// What the supervisor tells capgate-init: one block of memory without pointers, and the few
+// messages that they exchange afterwards. Both sides are built from this file.
+//
+// The block is the bound Plan in its last form. init carries it out from the first mount to the
+// last instruction of the filter and decides nothing; everything in it was decided, and can be
+// printed, before.
+//
+// Freestanding: nothing but integers, since init has no library.
+#pragma once
+
+#include <cstdint>
+
+namespace capgate::sandbox::orders {
+
+inline constexpr std::uint64_t magic = 0x3165746167706163;  // "capgate1"
+
+// Descriptors that init is started with: 0, 1 and 2 are the server's.
+inline constexpr int orders_fd = 3;
+inline constexpr int control_fd = 4;
+inline constexpr int first_tree_fd = 5;
+
+// Bytes of the block. A NUL follows them, so that they can be handed to the kernel.
+struct Text {
+  std::uint32_t offset = 0;
+  std::uint32_t size = 0;
+};
+
+struct List {
+  std::uint32_t offset = 0;
+  std::uint32_t count = 0;
+};
+
+// The order of these is the order in which init takes them.
+enum class Step : std::uint32_t {
+  none,
+  id_maps,       // in the supervisor's child, before init
+  start_init,    //
+  read_orders,   // from here on in init
+  reset,         // signals, personality, umask, session
+  loopback,      //
+  host_name,     //
+  private_tree,  // no mount of the sandbox reaches the host
+  new_root,      //
+  mounts,        //
+  pivot,         //
+  fork_server,   // from here on in the server's process
+  program,       //
+  limits,        //
+  bounding_set,  //
+  ids,           //
+  capabilities,  //
+  no_new_privs,  //
+  landlock,      //
+  descriptors,   //
+  directory,     //
+  read_back,     //
+  seccomp,       //
+  exec,          //
+  init_drop,     // init itself, after the fork
+  count,
+};
+
+enum class MountKind : std::uint32_t {
+  directory,  // made in a private file system
+  file,       // made there, with contents
+  symlink,    // made there
+  tmpfs,      //
+  proc,       //
+  bind,       // a host path, which must still be what the supervisor saw
+  tree,       // a detached mount that the supervisor made: only root can, see launch.h
+  pin,        // something of the sandbox mounted on itself, so that it cannot be renamed away
+  cover,      // an empty directory or file over something, which must still be what was seen
+  attributes  // added to a mount once its contents are in place
+};
+
+struct Mount {
+  MountKind kind = MountKind::directory;
+  std::uint32_t mode = 0;  // of what is made; of binds, pins and covers the type that was seen
+  Text target;             // absolute, without symbolic links
+  Text source;             // host path, link target or file contents
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  std::uint64_t size = 0;        // tmpfs: bytes
+  std::uint64_t attributes = 0;  // MOUNT_ATTR_*
+  std::int32_t fd = -1;          // tree
+  std::uint32_t optional = 0;    // 1: a source that went away meanwhile is left out
+};
+
+struct LandlockRule {
+  Text path;
+  std::uint64_t access = 0;
+};
+
+struct Limit {
+  std::uint32_t resource = 0;
+  std::uint32_t unused = 0;
+  std::uint64_t value = 0;  // soft and hard
+};
+
+struct Header {
+  std::uint64_t magic = 0;
+  std::uint32_t size = 0;       // of the whole block
+  std::uint32_t fail_step = 0;  // tests: the step that pretends to fail; 0: none
+  List mounts;                  // Mount
+  List landlock_rules;          // LandlockRule
+  List limits;                  // Limit
+  List arguments;               // Text
+  List environment;             // Text
+  List filter;                  // struct sock_filter
+  Text program;
+  std::uint64_t program_device = 0;
+  std::uint64_t program_inode = 0;
+  Text directory;
+  Text host_name;
+  std::uint32_t uid = 0;  // inside
+  std::uint32_t gid = 0;
+  std::uint32_t drop_groups = 0;  // 1: the id map allows setgroups
+  std::uint32_t root_inodes = 0;
+  std::uint32_t listen = 0;  // 1: the filter wants a listener, which is sent to the supervisor
+  std::uint32_t landlock_attribute_size = 0;
+  std::uint64_t landlock_handled = 0;
+  std::uint64_t landlock_scoped = 0;
+  std::uint64_t token[3] = {};  // the exec token, as execve's arguments 3, 4 and 5
+};
+
+// From init, or from the server's process before it runs the server.
+struct Report {
+  enum class Kind : std::uint32_t { failed, exited, listener };
+  Kind kind = Kind::failed;
+  Step step = Step::none;
+  std::int32_t value = 0;   // errno, or the wait status
+  std::uint32_t index = 0;  // of the mount or rule
+};
+
+// From the supervisor: send this signal to the server. The end of the stream ends the sandbox.
+struct Command {
+  std::uint32_t signal = 0;
+};
+
+}  // namespace capgate::sandbox::orders

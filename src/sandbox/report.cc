@@ -1,0 +1,240 @@
+#include "sandbox/report.h"
+
+#include <grp.h>
+#include <linux/mount.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "core/describe.h"
+#include "core/version.h"
+#include "text/json_write.h"
+
+namespace capgate::sandbox {
+namespace {
+
+using text::JsonWriter;
+
+std::string_view kind_name(orders::MountKind kind) {
+  using enum orders::MountKind;
+  switch (kind) {
+    case directory: return "directory";
+    case file: return "file";
+    case symlink: return "symlink";
+    case tmpfs: return "tmpfs";
+    case proc: return "proc";
+    case bind:
+    case tree: return "bind";
+    case pin: return "pin";
+    case cover: return "cover";
+    case attributes: return "read-only";
+  }
+  return "";
+}
+
+std::string attribute_names(std::uint64_t attributes) {
+  std::string out;
+  const auto add = [&](std::uint64_t bit, std::string_view name) {
+    if ((attributes & bit) != 0) out += format("{}{}", out.empty() ? "" : ",", name);
+  };
+  add(MOUNT_ATTR_RDONLY, "ro");
+  add(MOUNT_ATTR_NOSUID, "nosuid");
+  add(MOUNT_ATTR_NODEV, "nodev");
+  add(MOUNT_ATTR_NOEXEC, "noexec");
+  return out;
+}
+
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& items) {
+  json.key(key).begin_array();
+  for (const std::string& item : items) json.string(item);
+  json.end_array();
+}
+
+// Without the values: they may be secrets.
+void write_environment(JsonWriter& json, const Bound& bound) {
+  json.key("environment").begin_array();
+  for (const std::string& entry : bound.environment) json.string(entry.substr(0, entry.find('=')));
+  json.end_array();
+}
+
+void write_mounts(JsonWriter& json, const Bound& bound) {
+  json.key("mounts").begin_array();
+  for (const BoundMount& mount : bound.mounts) {
+    json.begin_object()
+        .key("kind")
+        .string(kind_name(mount.kind))
+        .key("target")
+        .string(mount.target);
+    const bool has_source =
+        mount.kind == orders::MountKind::bind || mount.kind == orders::MountKind::symlink;
+    if (has_source) json.key("source").string(mount.source);
+    if (mount.attributes != 0) json.key("attributes").string(attribute_names(mount.attributes));
+    if (mount.size != 0) json.key("size").number(mount.size);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_bound(JsonWriter& json, const Bound& bound) {
+  json.key("bound").begin_object();
+  json.key("program").string(bound.program);
+  write_strings(json, "arguments", bound.arguments);
+  write_strings(json, "executables", bound.executables);
+  json.key("directory").string(bound.directory);
+  write_environment(json, bound);
+  write_mounts(json, bound);
+  json.key("landlock").begin_array();
+  for (const BoundRule& rule : bound.landlock) {
+    json.begin_object().key("path").string(rule.path).key("access").number(rule.access);
+    json.end_object();
+  }
+  json.end_array();
+  write_strings(json, "notes", bound.notes);
+  write_strings(json, "notHeld", bound.not_held);
+  json.end_object();
+}
+
+// ---- the report ---------------------------------------------------------------------------------
+
+class Reporter {
+ public:
+  explicit Reporter(JsonWriter& json) : json_(json) {}
+
+  void guarantee(std::string_view what, std::string_view mechanism) {
+    json_.begin_object().key("guarantee").string(what).key("by").string(mechanism).end_object();
+  }
+
+ private:
+  JsonWriter& json_;
+};
+
+void write_guarantees(JsonWriter& json, const lower::Plan& plan, const Bound& bound,
+                      const Launcher& launcher, const HostUser& user) {
+  json.key("guarantees").begin_array();
+  Reporter report(json);
+  for (const BoundMount& mount : bound.mounts) {
+    if (!mount.owned) continue;
+    const bool read_only = (mount.attributes & MOUNT_ATTR_RDONLY) != 0;
+    report.guarantee(format("{} can be {}", mount.target, read_only ? "read" : "read and written"),
+                     user.leaves_root ? "idmapped bind mount, Landlock" : "bind mount, Landlock");
+  }
+  report.guarantee("no other file of the host can be seen",
+                   "mount namespace with a root of its own");
+  for (const std::string& path : bound.masked) {
+    report.guarantee(
+        format("{} is hidden", path),
+        "an empty mount over it, watched; while the host replaces it there is a window "
+        "until the sandbox is stopped");
+  }
+  for (const BoundMount& mount : bound.mounts) {
+    const bool read_only = (mount.attributes & MOUNT_ATTR_RDONLY) != 0;
+    if (mount.kind == orders::MountKind::pin && read_only) {
+      report.guarantee(format("{} cannot be changed or moved", mount.target),
+                       "read-only mount over itself, ancestors pinned");
+    }
+  }
+  report.guarantee("no network but the sandbox's own loopback", "network namespace");
+  report.guarantee(plan.programs.empty() ? "no child process, no second exec"
+                                         : "only declared programs can be run",
+                   plan.programs.empty()
+                       ? "seccomp: exec needs a random token that only init held"
+                       : "program directories, Landlock execute, noexec on writable mounts");
+  report.guarantee("processes outside cannot be seen or signalled",
+                   launcher.landlock_abi >= 6 ? "pid namespace, Landlock scope" : "pid namespace");
+  report.guarantee("no privilege, now or later",
+                   "user namespace, empty capability sets, no_new_privs, nosuid mounts, seccomp");
+  report.guarantee("system calls by allowlist", "seccomp");
+  report.guarantee("no variable but the listed ones", "cleared environment");
+  json.end_array();
+}
+
+std::vector<std::string> kept_groups() {
+  std::vector<std::string> out;
+  gid_t groups[256];
+  const int count = ::getgroups(256, groups);
+  for (int i = 0; i < count; ++i) {
+    if (groups[i] != ::getgid()) out.push_back(std::to_string(groups[i]));
+  }
+  return out;
+}
+
+void write_limits(JsonWriter& json, const Limits& limits) {
+  json.key("limits").begin_array();
+  for (const HeldLimit& limit : limits.held()) {
+    json.begin_object().key("name").string(limit.name);
+    json.key("value").string(limit_text(limit.name, limit.value));
+    json.key("by").string(limit.mechanism.empty() ? "not held" : limit.mechanism).end_object();
+  }
+  json.end_array();
+}
+
+std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
+                                    const Limits& limits, const HostUser& user) {
+  std::vector<std::string> out;
+  for (const std::string& path : bound.not_held) {
+    out.push_back(format("{} did not exist and can be made by the server", path));
+  }
+  const bool writes = !plan.protected_names.empty();
+  if (writes) out.emplace_back("protected names deeper in a writable grant are not protected");
+  if (!user.leaves_root) {
+    for (const std::string& group : kept_groups()) {
+      out.push_back(format("the supplementary group {} of the caller cannot be dropped", group));
+    }
+  }
+  if (plan.network.dns) {
+    out.emplace_back("declared net:connect endpoints are not reachable: there is no network yet");
+  }
+  if (!plan.programs.empty()) {
+    out.emplace_back("code that a program makes in its own memory is not limited");
+  }
+  if (limits.watched_memory()) {
+    out.emplace_back("the memory limit is looked at four times a second and can be passed between");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string print_bound(const lower::Artifact& artifact, const lower::Input& input,
+                        const Bound& bound) {
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object();
+  write_plan(json.key("plan"), *artifact.plan);
+  write_bound(json, bound);
+  json.key("policyHash").string(input.policy.hash);
+  json.end_object();
+  return std::move(json).take() + "\n";
+}
+
+std::string print_report(const lower::Artifact& artifact, const lower::Input& input,
+                         const Bound& bound, const Limits& limits, const Launcher& launcher,
+                         const HostUser& user, const Outcome& outcome) {
+  const lower::Plan& plan = *artifact.plan;
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object().key("schemaVersion").number(1);
+  json.key("server").string(plan.server).key("version").string(plan.version);
+  json.key("engine")
+      .string("native")
+      .key("landlockAbi")
+      .number(static_cast<std::uint64_t>(launcher.landlock_abi));
+  json.key("policyHash").string(input.policy.hash);
+  json.key("manifestHash").string(input.manifest.hash);
+  json.key("program").string(bound.program);
+  write_strings(json, "executables", bound.executables);
+  write_environment(json, bound);
+  write_guarantees(json, plan, bound, launcher, user);
+  write_limits(json, limits);
+  write_strings(json, "notHeld", exceptions(plan, bound, limits, user));
+  write_strings(json, "unenforced", artifact.unenforced);
+  std::vector<std::string> notes = artifact.notes;
+  notes.insert(notes.end(), bound.notes.begin(), bound.notes.end());
+  write_strings(json, "notes", notes);
+  json.key("exit").begin_object().key("status").number(
+      static_cast<std::uint64_t>(outcome.exit_code));
+  if (!outcome.explanation.empty()) json.key("explanation").string(outcome.explanation);
+  json.end_object();
+  json.key("compiler").string(core::compiler_id);
+  json.end_object();
+  return std::move(json).take() + "\n";
+}
+
+}  // namespace capgate::sandbox

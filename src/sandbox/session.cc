@@ -1,0 +1,143 @@
+#include "sandbox/session.h"
+
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "lower/seccomp_shared.h"
+#include "sandbox/landlock.h"
+#include "sandbox/report.h"
+#include "sandbox/stdio.h"
+#include "sandbox/steps.h"
+#include "sandbox/supervise.h"
+#include "sys/file.h"
+
+namespace capgate::sandbox {
+namespace {
+
+void say(std::string_view text) { (void)sys::write_all(STDERR_FILENO, text); }
+
+int refuse(const Refusal& refusal) {
+  std::string text = format("capgate: {}\n", refusal.message);
+  if (!refusal.help.empty()) text += format("help: {}\n", refusal.help);
+  say(text);
+  answer_requests(refusal);
+  return refusal.exit_code;
+}
+
+std::string current_directory() {
+  char* found = ::getcwd(nullptr, 0);
+  std::string out = found == nullptr ? "/" : found;
+  ::free(found);
+  return out;
+}
+
+// Words 0 and 4 must not be zero: an unbound filter compares with zero.
+std::expected<lower::ExecToken, Refusal> random_token() {
+  lower::ExecToken token{};
+  if (::getrandom(token.data(), sizeof(token), 0) != sizeof(token)) {
+    return std::unexpected(Refusal{.message = "no random numbers", .help = "see capgate doctor"});
+  }
+  token[0] |= 1U;
+  token[4] |= 1U;
+  return token;
+}
+
+// 1, not 0: the kernel ignores 0 where cores are piped to a program.
+void forbid_core_dumps() {
+  const rlimit one{.rlim_cur = 1, .rlim_max = 1};
+  (void)::setrlimit(RLIMIT_CORE, &one);
+}
+
+// Protected paths that did not exist at the start: the server may have made them.
+void tell_appeared(const Bound& bound) {
+  for (const std::string& path : bound.not_held) {
+    if (identify(path)) {
+      say(
+          format("capgate: {} appeared while the server ran; look at it before a program of yours "
+                 "does\n",
+                 escape_for_terminal(path)));
+    }
+  }
+}
+
+std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
+  if (path == "-") return sys::Fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  sys::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) {
+    return std::unexpected(Refusal{
+        .message = format("cannot write {}: {}", escape_for_terminal(path), std::strerror(errno)),
+        .help = "name a file in a directory that you can write"});
+  }
+  return file;
+}
+
+std::expected<int, Refusal> start_and_wait(const Session& session) {
+  const lower::Plan& plan = *session.artifact.plan;
+  if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
+  forbid_core_dumps();
+
+  const Launcher launcher{
+      .caller = {.path = session.path, .directory = current_directory(), .home = session.home},
+      .environment = session.environment,
+      .uid = ::getuid(),
+      .landlock_abi = probe_landlock_abi()};
+  Bound bound = TRY(bind(plan, launcher, session.command));
+  if (session.dry_run) {
+    (void)sys::write_all(STDOUT_FILENO, print_bound(session.artifact, session.input, bound));
+    return 0;
+  }
+  sys::Fd report;
+  if (!session.report.empty()) report = TRY(open_output(session.report));
+
+  Limits limits = TRY(set_up_limits(plan.limits));
+  const HostUser user = choose_host_user();
+  const Trees trees = TRY(make_trees(bound, user));
+  const lower::BpfProgram& unbound = lower::shared_filter(plan.arch, plan.seccomp).program;
+  Launch launch_orders{.filter = {},
+                       .token = TRY(random_token()),
+                       .limits = limits.rlimits(),
+                       .listen = !session.trace.empty(),
+                       .fail_step = injected_fault(),
+                       .trees = trees.numbers};
+  launch_orders.filter = lower::bind_token(unbound, launch_orders.token);
+  std::optional<Tracer> tracer;
+  if (!session.trace.empty()) {
+    sys::Fd output = TRY(open_output(session.trace));
+    tracer.emplace(launch_orders.filter, bound, std::move(output));
+    launch_orders.filter = traced(launch_orders.filter);
+  }
+
+  const sys::Fd signals = take_signals();
+  Sandbox sandbox =
+      TRY(launch(write_orders(bound, launch_orders), user, trees, limits.placement()));
+  const Watch watch{.grace = session.grace, .masked = bound.masked};
+  const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
+  if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
+  if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));
+  tell_appeared(bound);
+  if (report.get() >= 0) {
+    const std::string text =
+        print_report(session.artifact, session.input, bound, limits, launcher, user, outcome);
+    if (!sys::write_all(report.get(), text)) say("capgate: the report could not be written\n");
+  }
+  return outcome.exit_code;
+}
+
+}  // namespace
+
+int run(const Session& session) {
+  const auto status = start_and_wait(session);
+  return status ? *status : refuse(status.error());
+}
+
+}  // namespace capgate::sandbox

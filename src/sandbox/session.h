@@ -1,0 +1,31 @@
+// One run of a server, from the Plan to its exit status. The order of everything is in session.cc,
+// in one function.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/policy.h"
+#include "lower/artifact.h"
+
+namespace capgate::sandbox {
+
+struct Session {
+  const lower::Artifact& artifact;  // with a plan
+  const lower::Input& input;
+  std::vector<std::string> command;
+  std::vector<std::string> environment;
+  std::string home;
+  std::string path;
+  std::optional<int> grace;
+  std::string report;  // a file, or empty
+  std::string trace;   // a file, "-" for stderr, or empty
+  bool dry_run = false;
+};
+
+// Runs it, and says on stderr what a person should know. The server's exit status, or 125, 126,
+// 127.
+[[nodiscard]] int run(const Session& session);
+
+}  // namespace capgate::sandbox

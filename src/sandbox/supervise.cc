@@ -1,0 +1,285 @@
+#include "sandbox/supervise.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "sandbox/stderr_copy.h"
+
+namespace capgate::sandbox {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr milliseconds watch_interval{250};
+
+// Unread bytes of a pipe, socket or terminal; 0 where there is no such thing.
+int unread(int fd) {
+  int count = 0;
+  return ::ioctl(fd, FIONREAD, &count) == 0 ? count : 0;
+}
+
+int exit_code_of(int status) {
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+class Supervisor {
+ public:
+  Supervisor(Sandbox& sandbox, const sys::Fd& signals, const Watch& watch, const Limits& limits,
+             Tracer* tracer)
+      : sandbox_(sandbox),
+        signals_(signals),
+        watch_(watch),
+        limits_(limits),
+        tracer_(tracer),
+        copy_(sandbox.errors.get()) {
+    if (limits.seconds()) deadline_ = Clock::now() + seconds(*limits.seconds());
+    watch_masks();
+  }
+
+  Outcome run() {
+    while (!ended_) wait_once();
+    reap();
+    copy_.drain();
+    finish();
+    return std::move(outcome_);
+  }
+
+ private:
+  void wait_once() {
+    enum : std::size_t { control, init, errors, signals, input, masks, trace, count };
+    pollfd polls[count] = {};
+    for (auto& poll : polls) poll.fd = -1;
+    polls[control] = {sandbox_.control.get(), POLLIN, 0};
+    polls[init] = {sandbox_.init.get(), POLLIN, 0};
+    polls[errors] = copy_.wanted();
+    polls[signals] = {signals_.get(), POLLIN, 0};
+    if (watch_.grace && !end_of_input_) polls[input] = {STDIN_FILENO, POLLRDHUP, 0};
+    polls[masks] = {masks_.get(), POLLIN, 0};
+    if (tracer_ != nullptr) polls[trace] = {tracer_->fd(), POLLIN, 0};
+    if (::poll(polls, count, timeout()) < 0 && errno != EINTR) {
+      return kill_all(format("poll: {}", std::strerror(errno)));
+    }
+    if (polls[errors].revents != 0) copy_.step();
+    if (polls[trace].revents != 0) tracer_->step();
+    if (polls[signals].revents != 0) pass_signals();
+    if ((polls[input].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) end_of_input_ = true;
+    if (polls[masks].revents != 0) check_masks();
+    if (polls[control].revents != 0) read_report();
+    if (polls[init].revents != 0) ended_ = true;
+    watch_limits();
+    end_after_input();
+  }
+
+  [[nodiscard]] int timeout() const {
+    std::optional<Clock::time_point> next = deadline_;
+    const auto earlier = [&](Clock::time_point time) {
+      next = next ? std::min(*next, time) : time;
+    };
+    if (limits_.watched_memory()) earlier(next_look_);
+    if (end_of_input_ && watch_.grace) earlier(std::min(Clock::now() + watch_interval, next_step_));
+    if (copy_.is_throttled()) earlier(Clock::now() + watch_interval);
+    if (!next) return -1;
+    const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now());
+    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+  }
+
+  void pass_signals() {
+    signalfd_siginfo info{};
+    while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
+      if (info.ssi_signo == SIGCHLD) continue;
+      send(static_cast<int>(info.ssi_signo));
+    }
+  }
+
+  void send(int signal) {
+    const orders::Command command{.signal = static_cast<std::uint32_t>(signal)};
+    (void)::send(sandbox_.control.get(), &command, sizeof(command), MSG_NOSIGNAL | MSG_DONTWAIT);
+  }
+
+  // The whole pid namespace dies with its pid 1.
+  void kill_all(std::string why) {
+    if (!outcome_.explanation.empty()) return;
+    outcome_.explanation = std::move(why);
+    ::syscall(SYS_pidfd_send_signal, sandbox_.init.get(), SIGKILL, nullptr, 0);
+  }
+
+  void read_report() {
+    orders::Report report;
+    const auto fd = receive(report);
+    if (!fd) return;
+    switch (report.kind) {
+      case orders::Report::Kind::failed:
+        if (!outcome_.failure) outcome_.failure = report;
+        break;
+      case orders::Report::Kind::exited: status_ = report.value; break;
+      case orders::Report::Kind::listener:
+        if (tracer_ != nullptr) tracer_->listen(sys::Fd(*fd));
+        break;
+    }
+  }
+
+  // The descriptor that came along, -1 for none; nothing at the end of the stream.
+  std::optional<int> receive(orders::Report& report) {
+    iovec part{&report, sizeof(report)};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof(control);
+    const ssize_t size =
+        ::recvmsg(sandbox_.control.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (size == 0) sandbox_.control = sys::Fd();
+    if (size != sizeof(report)) return std::nullopt;
+    const cmsghdr* rights = CMSG_FIRSTHDR(&message);
+    int fd = -1;
+    if (rights != nullptr && rights->cmsg_type == SCM_RIGHTS) {
+      std::memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
+    }
+    return fd;
+  }
+
+  // ---- what ends a sandbox ----------------------------------------------------------------------
+
+  void watch_limits() {
+    const auto now = Clock::now();
+    if (deadline_ && now >= *deadline_) {
+      deadline_.reset();
+      kill_all(format("time limit {} reached; raise it with limit:time:{}",
+                      limit_text("time", *limits_.seconds()),
+                      limit_text("time", *limits_.seconds() * 2)));
+    }
+    if (!limits_.watched_memory() || now < next_look_) return;
+    next_look_ = now + watch_interval;
+    const std::uint64_t most = *limits_.watched_memory();
+    if (memory_of_descendants(sandbox_.pid) > most) {
+      kill_all(format("memory limit {} reached; raise it with limit:memory:{}",
+                      limit_text("memory", most), limit_text("memory", most * 2)));
+    }
+  }
+
+  // The client is gone: first the server may end by itself, then it is asked to, then made to.
+  void end_after_input() {
+    if (!watch_.grace || !end_of_input_) return;
+    const auto now = Clock::now();
+    if (stage_ == 0) {
+      if (unread(STDIN_FILENO) > 0 || unread(STDOUT_FILENO) > 0) return;
+      stage_ = 1;
+      next_step_ = now + seconds(*watch_.grace);
+    } else if (now >= next_step_) {
+      next_step_ = now + seconds(*watch_.grace);
+      if (stage_++ == 1) {
+        send(SIGTERM);
+      } else {
+        kill_all("the server did not end after its input did");
+      }
+    }
+  }
+
+  // A cover lies on an entry of the host's directory. When the host puts another file in its place
+  // (editors and git do), the cover falls off.
+  void watch_masks() {
+    if (watch_.masked.empty()) return;
+    masks_ = sys::Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    for (const std::string& path : watch_.masked) {
+      const std::string directory = path.substr(0, path.rfind('/'));
+      constexpr std::uint32_t events = IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_DELETE;
+      if (::inotify_add_watch(masks_.get(), directory.c_str(), events) < 0) {
+        kill_all(
+            format("cannot watch {}: {}", escape_for_terminal(directory), std::strerror(errno)));
+      }
+    }
+  }
+
+  void check_masks() {
+    alignas(inotify_event) char buffer[4096];
+    const ssize_t size = ::read(masks_.get(), buffer, sizeof(buffer));
+    for (ssize_t at = 0; at + static_cast<ssize_t>(sizeof(inotify_event)) <= size;) {
+      inotify_event event{};
+      std::memcpy(&event, buffer + at, sizeof(event));
+      const std::string_view name(buffer + at + sizeof(event));
+      for (const std::string& path : watch_.masked) {
+        if (event.len > 0 && path.ends_with(format("/{}", name))) {
+          kill_all(format("{} was replaced on the host, so it is no longer hidden; start again",
+                          escape_for_terminal(path)));
+        }
+      }
+      at += static_cast<ssize_t>(sizeof(event) + event.len);
+    }
+  }
+
+  void reap() {
+    siginfo_t info{};
+    while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(sandbox_.init.get()), &info,
+                    WEXITED) != 0 &&
+           errno == EINTR) {
+    }
+    // What init said last may still be unread.
+    for (int i = 0; i < 8 && sandbox_.control.get() >= 0; ++i) read_report();
+  }
+
+  void finish() {
+    if (outcome_.failure) return;
+    if (status_) {
+      outcome_.exit_code = exit_code_of(*status_);
+      if (WIFSIGNALED(*status_)) outcome_.explanation = limits_.explain_end();
+      return;
+    }
+    if (outcome_.explanation.empty()) outcome_.explanation = limits_.explain_end();
+    if (outcome_.explanation.empty()) outcome_.explanation = "the sandbox was killed";
+    outcome_.exit_code = 128 + SIGKILL;
+  }
+
+  Sandbox& sandbox_;
+  const sys::Fd& signals_;
+  const Watch& watch_;
+  const Limits& limits_;
+  Tracer* tracer_;
+  StderrCopy copy_;
+  sys::Fd masks_;
+  Outcome outcome_;
+  std::optional<int> status_;
+  bool ended_ = false;
+  bool end_of_input_ = false;
+  int stage_ = 0;
+  std::optional<Clock::time_point> deadline_;
+  Clock::time_point next_look_;
+  Clock::time_point next_step_ = Clock::time_point::max();
+};
+
+}  // namespace
+
+sys::Fd take_signals() {
+  sigset_t passed;
+  ::sigemptyset(&passed);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD}) {
+    ::sigaddset(&passed, signal);
+  }
+  ::sigprocmask(SIG_BLOCK, &passed, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return sys::Fd(::signalfd(-1, &passed, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+Outcome supervise(Sandbox& sandbox, const sys::Fd& signals, const Watch& watch,
+                  const Limits& limits, Tracer* tracer) {
+  return Supervisor(sandbox, signals, watch, limits, tracer).run();
+}
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,33 @@
+// The part of capgate that stays outside while the server runs: it copies stderr, passes signals
+// on, watches limits, and tells how it ended. It reads no byte that the server writes to stdout and
+// parses nothing.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sandbox/launch.h"
+#include "sandbox/limits.h"
+#include "sandbox/trace.h"
+
+namespace capgate::sandbox {
+
+struct Watch {
+  std::optional<int> grace;         // seconds after end of input before TERM, then KILL
+  std::vector<std::string> masked;  // covered entries: the sandbox stops when the host replaces one
+};
+
+struct Outcome {
+  int exit_code = 125;
+  std::optional<orders::Report> failure;  // a step that did not succeed: the server never ran
+  std::string explanation;                // why capgate ended it, if it did
+};
+
+// The signals that it passes on. Call before launch(), so that none is lost.
+[[nodiscard]] sys::Fd take_signals();
+
+[[nodiscard]] Outcome supervise(Sandbox& sandbox, const sys::Fd& signals, const Watch& watch,
+                                const Limits& limits, Tracer* tracer);
+
+}  // namespace capgate::sandbox

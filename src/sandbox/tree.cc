@@ -1,0 +1,117 @@
+#include "sandbox/tree.h"
+
+#include <linux/mount.h>
+
+namespace capgate::sandbox {
+namespace {
+
+using orders::MountKind;
+
+constexpr std::uint64_t always = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+
+std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+bool Tree::is_host(std::string_view path) const {
+  for (; !path.empty(); path = parent_of(path)) {
+    if (private_.contains(path)) return false;
+    if (host_.contains(path)) return true;
+  }
+  return false;
+}
+
+// Inside a mount of the host the parents exist, since the host has them.
+void Tree::parents(const std::string& path) {
+  const std::string parent(parent_of(path));
+  if (parent.empty() || made_.contains(parent) || is_host(parent)) return;
+  directory(parent);
+}
+
+void Tree::directory(const std::string& path, std::uint32_t mode) {
+  if (made_.contains(path) || is_host(path)) return;
+  parents(path);
+  mounts_.push_back({.kind = MountKind::directory, .target = path, .mode = mode});
+  made_.insert(path);
+}
+
+void Tree::file(const std::string& path, std::string contents, std::uint32_t mode) {
+  if (made_.contains(path) || is_host(path)) return;
+  parents(path);
+  mounts_.push_back(
+      {.kind = MountKind::file, .target = path, .source = std::move(contents), .mode = mode});
+  made_.insert(path);
+}
+
+void Tree::symlink(const std::string& path, std::string target) {
+  if (made_.contains(path) || is_host(path)) return;
+  parents(path);
+  mounts_.push_back({.kind = MountKind::symlink, .target = path, .source = std::move(target)});
+  made_.insert(path);
+}
+
+void Tree::tmpfs(const std::string& path, std::uint64_t size, std::uint32_t mode,
+                 std::uint64_t attributes) {
+  directory(path);
+  mounts_.push_back({.kind = MountKind::tmpfs,
+                     .target = path,
+                     .mode = mode,
+                     .size = size,
+                     .attributes = attributes | always});
+  made_.insert(path);
+  private_.insert(path);
+}
+
+void Tree::proc(const std::string& path, std::uint64_t attributes) {
+  directory(path);
+  mounts_.push_back({.kind = MountKind::proc, .target = path, .attributes = attributes | always});
+  private_.insert(path);
+}
+
+void Tree::bind(const std::string& target, const std::string& source, const Identity& identity,
+                std::uint64_t attributes, bool owned) {
+  if (identity.is_directory()) {
+    directory(target);
+  } else {
+    file(target, "", 0444);
+  }
+  const bool is_device = identity.type == S_IFCHR;
+  mounts_.push_back({.kind = MountKind::bind,
+                     .target = target,
+                     .source = source,
+                     .identity = identity,
+                     .attributes = attributes | (is_device ? MOUNT_ATTR_NOSUID : always),
+                     .owned = owned});
+  made_.insert(target);
+  host_.insert(target);
+}
+
+void Tree::pin(const std::string& path, const Identity& identity, std::uint64_t attributes) {
+  mounts_.push_back({.kind = MountKind::pin,
+                     .target = path,
+                     .identity = identity,
+                     .attributes = attributes | always});
+  made_.insert(path);
+  host_.insert(path);
+}
+
+void Tree::cover(const std::string& path, const Identity& identity) {
+  mounts_.push_back({.kind = MountKind::cover,
+                     .target = path,
+                     .identity = identity,
+                     .attributes = always | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC});
+  made_.insert(path);
+  host_.insert(path);
+}
+
+void Tree::read_only_at_the_end(const std::string& path) { read_only_.push_back(path); }
+
+std::vector<BoundMount> Tree::take() && {
+  for (const std::string& path : read_only_) {
+    mounts_.push_back(
+        {.kind = MountKind::attributes, .target = path, .attributes = MOUNT_ATTR_RDONLY});
+  }
+  return std::move(mounts_);
+}
+
+}  // namespace capgate::sandbox

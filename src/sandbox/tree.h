@@ -1,0 +1,54 @@
+// The mounts of a sandbox in the making: adds what a mount needs before it (parent directories,
+// mount points) and knows what is private and what belongs to the host.
+//
+//   Tree tree;
+//   tree.bind("/srv/data", host_path, read_only);    makes /srv and /srv/data first
+//
+// Pure: nothing is opened or mounted here.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sandbox/bind.h"
+
+namespace capgate::sandbox {
+
+class Tree {
+ public:
+  void directory(const std::string& path, std::uint32_t mode = 0755);
+  void file(const std::string& path, std::string contents, std::uint32_t mode);
+  void symlink(const std::string& path, std::string target);
+  void tmpfs(const std::string& path, std::uint64_t size, std::uint32_t mode,
+             std::uint64_t attributes);
+  void proc(const std::string& path, std::uint64_t attributes);
+  // `source` as the host has it, at `target` inside.
+  void bind(const std::string& target, const std::string& source, const Identity& identity,
+            std::uint64_t attributes, bool owned = false);
+  // Something that is there already, mounted on itself with more attributes.
+  void pin(const std::string& path, const Identity& identity, std::uint64_t attributes);
+  void cover(const std::string& path, const Identity& identity);
+  // Added when everything is in place.
+  void read_only_at_the_end(const std::string& path);
+
+  // True if something made or mounted here already is at this path.
+  [[nodiscard]] bool has(const std::string& path) const { return made_.contains(path); }
+  // True if the path lies in a mount of the host: there nothing is made.
+  [[nodiscard]] bool is_host(std::string_view path) const;
+
+  [[nodiscard]] std::vector<BoundMount> take() &&;
+
+ private:
+  void parents(const std::string& path);
+
+  std::vector<BoundMount> mounts_;
+  std::set<std::string, std::less<>> made_;
+  std::set<std::string, std::less<>> host_;     // mount points of the host's trees
+  std::set<std::string, std::less<>> private_;  // mount points of our own
+  std::vector<std::string> read_only_;
+};
+
+}  // namespace capgate::sandbox
