@@ -19,11 +19,11 @@ constexpr long invalid = -22;
 constexpr long at_empty_path = 0x1000;
 constexpr int last_capability = 63;
 
-// The program inside must be the one that the supervisor looked at.
+// The program inside must be the one that the supervisor looked at, whatever links lead to it.
 void open_program() {
   begin(Step::program);
   const long fd = must(Step::program, call(__NR_openat, AT_FDCWD, text(header->program),
-                                           O_PATH | O_CLOEXEC | O_NOFOLLOW));
+                                           O_PATH | O_CLOEXEC));
   struct statx info{};
   must(Step::program, call(__NR_statx, fd, "", at_empty_path, STATX_INO, &info));
   const std::uint64_t device =
