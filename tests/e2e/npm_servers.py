@@ -65,10 +65,10 @@ def _build_sqlite(package):
     headers come from an npm package and from Debian's libuv instead."""
     _run(["tar", "--extract", "--one-top-level=build", "--strip-components=1", "--file",
           *glob.glob("deps/sqlite-autoconf-*.tar.gz", root_dir=package)], package)
-    _run(["gcc", "-c", "-fPIC", "-O1", *SQLITE_DEFINES, "build/sqlite3.c", "-o", "build/sqlite3.o"],
+    _run(["gcc", "-c", "-fPIC", *SQLITE_DEFINES, "build/sqlite3.c", "-o", "build/sqlite3.o"],
          package)
     os.makedirs(os.path.join(package, "build/Release"), exist_ok=True)
-    _run(["g++", "-shared", "-fPIC", "-O1", "-std=c++17", *SQLITE_DEFINES, "-Ibuild",
+    _run(["g++", "-shared", "-fPIC", "-std=c++17", *SQLITE_DEFINES, "-Ibuild",
           "-I../node-addon-api", "-I../node-api-headers/include",
           *sorted(glob.glob("src/*.cc", root_dir=package)), "build/sqlite3.o",
           "-o", "build/Release/node_sqlite3.node"], package)

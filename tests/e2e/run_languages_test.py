@@ -46,8 +46,7 @@ class Languages(Case):
 
     def test_go(self):
         program = self.tree.path("echo-go")
-        self.build("go", "build", "-o", program, "echo.go", CGO_ENABLED="0", GO111MODULE="off",
-                   GOFLAGS="-p=1")
+        self.build("go", "build", "-o", program, "echo.go", CGO_ENABLED="0", GO111MODULE="off")
         self.assert_runs(program)
 
     def test_python(self):

@@ -20,6 +20,7 @@ CONVERSATION_SECONDS = 120
 # What the sandbox gives every server, whatever its manifest says.
 OWN_VARIABLES = {"PATH", "HOME", "TMPDIR", "LANG"}
 LIST = {"list": True}
+FILESYSTEM = "@modelcontextprotocol/server-filesystem/dist/index.js"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,10 +77,10 @@ class ServerCase(Case):
         os.chmod(path, 0o700)
         return path
 
-    def drive(self, command, *steps, env=None):
+    def drive(self, command, *steps, env=None, cwd=None):
         """The answer of the driver, run by the user of this case; see drive.mjs."""
-        order = {"client": self.client, "command": command, "env": env or {}, "cwd": self.data,
-                 "steps": steps}
+        order = {"client": self.client, "command": command, "env": env or {},
+                 "cwd": cwd or self.data, "steps": steps}
         home = {"HOME": self.home} if self.user.has_home else {}
         process = launch.start([launch.NODE, npm_servers.DRIVE], {"fds": []}, uid=self.user.uid,
                                env={"PATH": os.defpath, **home})
@@ -98,13 +99,16 @@ class ServerCase(Case):
         self.assertNotIn("error", answer, answer["stderr"])
         return answer["results"]
 
-    def wrapped(self, command):
-        """`command` in the sandbox of this case's manifest, which uses what it sets."""
-        manifest = os.path.join(MANIFESTS, self.manifest + ".json")
+    def wrapped(self, command, without=""):
+        """`command` in the sandbox of this case's manifest, or of what is left without a text."""
+        with open(os.path.join(MANIFESTS, self.manifest + ".json"), encoding="utf-8") as file:
+            text = file.read()
+        if without:
+            self.assertEqual(text.count(without), 1)
         settings = {"MODULES": npm_servers.MODULES}
-        with open(manifest, encoding="utf-8") as file:
-            if "${DATA}" in file.read():
-                settings["DATA"] = self.data
+        if "${DATA}" in text:
+            settings["DATA"] = self.data
+        manifest = self.tree.file("manifest.json", text.replace(without, ""))
         return wrap(manifest, command, **settings)
 
     def outside_and_inside(self, command, *steps, **options):
@@ -117,7 +121,7 @@ class Filesystem(ServerCase):
     """The server is told that everything is its own: what stops it is the sandbox."""
 
     manifest = "filesystem"
-    command = property(lambda self: node("@modelcontextprotocol/server-filesystem/dist/index.js", "/"))
+    command = property(lambda self: node(FILESYSTEM, "/"))
 
     def test_a_file_is_written_and_read_back(self):
         for place, command in (("outside", self.command), ("inside", self.wrapped(self.command))):
@@ -171,6 +175,23 @@ class FilesystemWithTheNewClient(Filesystem):
     """The 2.x client asks for the newest revision first, of a second process of the same command,
     and falls back."""
 
+    client = 2
+
+
+class Refusal(ServerCase):
+    """Clients hide what a server writes to stderr: capgate's reason reaches them as an answer."""
+
+    manifest = "filesystem"
+
+    def test_the_client_is_told_why(self):
+        os.rmdir(self.data)
+        command = self.wrapped(node(FILESYSTEM, self.data))
+        answer = self.drive(command, LIST, cwd="/")
+        self.assertNotIn("results", answer)
+        self.assertIn(self.data, answer["error"])
+
+
+class RefusalWithTheNewClient(Refusal):
     client = 2
 
 
@@ -299,6 +320,15 @@ class Git(ServerCase):
                 self.assertEqual(self.log(repository), ["second Box <box@example.com>",
                                                         "first Box <box@example.com>"])
 
+    def test_without_exec_git_cannot_be_started(self):
+        steps = [call("git_init", path=self.data)]
+        command = self.wrapped(self.command, without='"exec:spawn:git",')
+        refused, = self.converse(command, *steps, env=self.env)
+        self.assertIn("error", refused)
+        self.assertEqual(os.listdir(self.data), [])
+        made, = self.converse(self.command, *steps, env=self.env)
+        self.assertNotIn("error", made)
+
     def commit(self, command, repository, name, *before):
         path = os.path.join(repository, name)
         with open(path, "w", encoding="utf-8") as file:
@@ -338,18 +368,10 @@ class Playwright(ServerCase):
                 self.assertIn("You are adequately sandboxed.", results[4].get("text", str(results)))
 
     def test_without_nested_sandbox_the_browser_does_not_start(self):
-        tools, opened = self.converse(self.without_nested_sandbox(), LIST,
-                                      call("browser_navigate", url=self.page))
+        command = self.wrapped(self.command, without="?nestedSandbox=true")
+        tools, opened = self.converse(command, LIST, call("browser_navigate", url=self.page))
         self.assertIn("browser_navigate", tools)
-        self.assertIn("error", opened)
-        self.assertNotIn("Page Title: local", str(opened))
-
-    def without_nested_sandbox(self):
-        with open(os.path.join(MANIFESTS, "playwright.json"), encoding="utf-8") as file:
-            text = file.read()
-        self.assertEqual(text.count("?nestedSandbox=true"), 1)
-        manifest = self.tree.file("plain.json", text.replace("?nestedSandbox=true", ""))
-        return wrap(manifest, self.command, MODULES=npm_servers.MODULES)
+        self.assertIn("No usable sandbox!", opened.get("error", str(opened)))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
 //            "steps": [{"list": true} | {"call": "tool", "arguments": {...}}]}
 //   answer: {"protocol": "...", "server": {...}, "results": [...], "stderr": "..."}
 //
-// A step that fails gives {"error": "..."} and the next one is taken; a server that does not come up
-// gives {"error": "...", "stderr": "..."} and nothing else.
+// A step that fails gives {"error": "..."} and the next one is taken; a server that does not come
+// up gives {"error": "...", "stderr": "..."} and nothing else.
 
 import { readFileSync } from "node:fs";
 import { Client as Client1 } from "@modelcontextprotocol/sdk/client/index.js";

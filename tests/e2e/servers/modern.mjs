@@ -13,7 +13,8 @@ const object = (...names) => fromJsonSchema({
 const say = (text) => ({ content: [{ type: "text", text }] });
 
 serveStdio(() => {
-  const server = new McpServer({ name: "modern", version: "1.0.0" }, { capabilities: { tools: {} } });
+  const identity = { name: "modern", version: "1.0.0" };
+  const server = new McpServer(identity, { capabilities: { tools: {} } });
   server.registerTool("read", { inputSchema: object("path") },
     ({ path }) => say(readFileSync(path, "utf8")));
   server.registerTool("write", { inputSchema: object("path", "text") },
