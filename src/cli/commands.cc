@@ -70,8 +70,9 @@ bool asks_for_help(std::span<const std::string> words) {
 }  // namespace
 
 std::span<const Command> commands() {
-  static const std::array all = {compile_command(), check_command(),   explain_command(),
-                                 targets_command(), version_command(), completion_command()};
+  static const std::array all = {compile_command(),   check_command(),   explain_command(),
+                                 doctor_command(),    targets_command(), version_command(),
+                                 completion_command()};
   return all;
 }
 
