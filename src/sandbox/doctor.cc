@@ -157,8 +157,10 @@ Finding of_working(Check check, const Facts& facts) {
 
 Finding of_cgroups(const Facts& facts) {
   if (facts.cgroups.kind != CgroupKind::none) return of_working(Check::cgroup, facts);
-  return shortfall(Check::cgroup, without(Check::cgroup), cgroup_detail(facts.cgroups),
-                   cause_of_no_cgroup(facts.cgroups.err), facts);
+  const Cause cause = facts.cgroups.missing.empty() ? cause_of_no_cgroup(facts.cgroups.err)
+                                                    : Cause::controllers_missing;
+  return shortfall(Check::cgroup, without(Check::cgroup), cgroup_detail(facts.cgroups), cause,
+                   facts);
 }
 
 Finding find(Check check, const Facts& facts) {

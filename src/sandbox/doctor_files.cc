@@ -220,7 +220,12 @@ Cgroups choose_cgroups(const std::vector<CgroupTrial>& trials) {
   };
   if (limits_most(v2)) return v2;
   if (!v1.directory.empty() && (limits_most(v1) || v2.directory.empty())) return v1;
-  return v2.directory.empty() ? none : v2;
+  if (!v2.directory.empty()) return v2;
+  if (none.err == 0 && !trials.empty()) {
+    none.directory = trials.front().place.directory;
+    none.missing = v2.missing;
+  }
+  return none;
 }
 
 }  // namespace capgate::sandbox

@@ -240,8 +240,9 @@ std::string explain(Cause cause, const Facts& facts) {
     case Cause::old_kernel: return format("kernel {} does not have what is needed", facts.kernel);
     case Cause::user_limit: return "user.max_user_namespaces is 0";
     case Cause::namespace_limit:
-      return facts.zero_limits.empty() ? "a limit on namespaces is reached"
-                                       : format("{} is 0", join(facts.zero_limits, " and "));
+      if (facts.zero_limits.empty()) return "a limit on namespaces is reached";
+      return format("{} {} 0", join(facts.zero_limits, " and "),
+                    facts.zero_limits.size() == 1 ? "is" : "are");
     case Cause::userns_clone: return "kernel.unprivileged_userns_clone is 0";
     case Cause::unmapped_user: return "this user has no mapping in its user namespace";
     case Cause::chroot: return "a program in a chroot can make no user namespace and no new root";
