@@ -229,6 +229,7 @@ Cause cause_of(Check check, int err, const Facts& facts) {
 
 std::vector<Finding> findings(const Facts& facts) {
   std::vector<Finding> all;
+  all.reserve(static_cast<std::size_t>(Check::count));
   for (std::size_t i = 0; i < static_cast<std::size_t>(Check::count); ++i) {
     all.push_back(find(static_cast<Check>(i), facts));
   }

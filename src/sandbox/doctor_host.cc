@@ -35,7 +35,7 @@ std::string container() {
   if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) return "kubernetes";
   if (exists("/run/.containerenv")) return "podman";
   if (exists("/.dockerenv")) return "docker";
-  const std::string systemd(trim(text_of("/run/systemd/container")));
+  std::string systemd(trim(text_of("/run/systemd/container")));
   if (!systemd.empty()) return systemd;
   return container_of_cgroup(text_of("/proc/self/cgroup"));
 }

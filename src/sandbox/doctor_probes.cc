@@ -368,6 +368,7 @@ std::vector<Answer> try_memfd_exec() { return run(memfd_work); }
 
 std::vector<Answer> try_cgroups(const std::vector<CgroupPlace>& places) {
   std::vector<Group> groups;
+  groups.reserve(places.size());
   for (const CgroupPlace& place : places) {
     groups.push_back({.directory = format("{}/capgate-doctor-{}", place.directory, ::getpid()),
                       .procs = place.directory + "/cgroup.procs"});

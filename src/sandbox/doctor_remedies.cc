@@ -220,6 +220,7 @@ std::vector<Remedy> enable_controllers(const Facts& facts) {
 
 std::vector<Remedy> raise_namespace_limits(const Facts& facts) {
   std::vector<Remedy> all;
+  all.reserve(facts.zero_limits.size());
   for (const std::string& key : facts.zero_limits) {
     all.push_back(set_sysctl(key, 15000, "allow these namespaces", facts));
   }

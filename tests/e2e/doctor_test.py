@@ -252,7 +252,7 @@ class ControlGroups(DoctorCase):
 
     def setUp(self):
         super().setUp()
-        self.groups = {controller: f"{at}/capgate-e2e-{os.getpid()}"
+        self.groups = {controller: f"{at}/capgate-given-{os.getpid()}"
                        for controller, at in earlier_groups().items()}
         if set(self.groups) != {"memory", "pids", "cpu"}:
             self.skipTest("no cgroup v1 with memory, pids and cpu on this host")
