@@ -187,7 +187,7 @@ constexpr StepName step_names[] = {
     {"clone3", Check::namespaces},        {"id_maps", Check::id_map},
     {"uid_map", Check::id_map},           {"gid_map", Check::id_map},
     {"host_name", Check::private_mounts}, {"private_tree", Check::private_mounts},
-    {"new_root", Check::tmpfs},           {"mounts", Check::proc},
+    {"new_root", Check::tmpfs},           {"mounts", Check::private_mounts},
     {"start_init", Check::memfd_exec},
 };
 

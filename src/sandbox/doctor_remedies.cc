@@ -42,8 +42,12 @@ Remedy newer_kernel(const Facts& facts) {
   }
   const auto commands = [&]() -> Commands {
     switch (facts.distribution) {
+      // A stable release gets a newer kernel from its backports only.
       case Distribution::debian:
-        return {as_root("apt update", facts), as_root("apt full-upgrade", facts)};
+        return {as_root("apt update", facts),
+                as_root("apt install -t \"$(. /etc/os-release; echo $VERSION_CODENAME)-backports\" "
+                        "linux-image-$(dpkg --print-architecture)",
+                        facts)};
       case Distribution::ubuntu:
         return {as_root("apt update", facts),
                 as_root("apt install linux-generic-hwe-$(lsb_release -rs)", facts)};
@@ -62,11 +66,12 @@ Remedy newer_kernel(const Facts& facts) {
   return remedy;
 }
 
-// `lsm=` replaces the kernel's own list: the active ones must be named again.
+// `lsm=` replaces the kernel's own list: whatever it does not name again is switched off, SELinux
+// and AppArmor too. So a list that cannot be read here is never guessed.
 std::string lsm_parameter(const Facts& facts) {
+  if (facts.lsm.empty()) return "lsm=landlock,LIST";
   std::string list = "landlock";
-  const std::string active = facts.lsm.empty() ? "lockdown,yama,integrity,apparmor,bpf" : facts.lsm;
-  for (const std::string_view name : EachPart(active, ',')) {
+  for (const std::string_view name : EachPart(facts.lsm, ',')) {
     // The kernel adds this one by itself.
     if (name != "capability" && name != "landlock") list += format(",{}", name);
   }
@@ -82,6 +87,7 @@ Commands add_to_grub(std::string_view parameter, std::string_view rewrite, const
 Remedy start_landlock(const Facts& facts) {
   const std::string parameter = lsm_parameter(facts);
   std::string what = format("boot with {}", parameter);
+  if (facts.lsm.empty()) what += ", where LIST is what /sys/kernel/security/lsm holds";
   if (facts.wsl == Wsl::wsl2) {
     return {.what = std::move(what),
             .file = FileToCreate{.path = "%UserProfile%\\.wslconfig",

@@ -130,6 +130,12 @@ TEST(Remedies, LandlockKeepsTheOtherModulesInTheList) {
   EXPECT_TRUE(commands(Cause::landlock_not_started, facts).contains("sudo update-grub\n"));
 }
 
+TEST(Remedies, AListOfModulesThatCannotBeReadIsNotGuessed) {
+  const Remedy remedy = remedies(Cause::landlock_not_started, on(Distribution::fedora)).front();
+  EXPECT_EQ(remedy.what,
+            "boot with lsm=landlock,LIST, where LIST is what /sys/kernel/security/lsm holds");
+}
+
 TEST(Remedies, OnWsl2TheKernelBelongsToWindows) {
   Facts facts = on(Distribution::ubuntu);
   facts.wsl = Wsl::wsl2;
