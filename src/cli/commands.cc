@@ -71,9 +71,9 @@ bool asks_for_help(std::span<const std::string> words) {
 }  // namespace
 
 std::span<const Command> commands() {
-  static const std::array all = {run_command(),       compile_command(), check_command(),
-                                 explain_command(),   targets_command(), version_command(),
-                                 completion_command()};
+  static const std::array all = {run_command(),     compile_command(),   check_command(),
+                                 explain_command(), doctor_command(),    targets_command(),
+                                 version_command(), completion_command()};
   return all;
 }
 
@@ -93,8 +93,8 @@ int run_cli(std::span<const std::string> words, Output& output) {
   }
   const auto arguments = parse_arguments(*command, rest);
   if (!arguments) {
-    usage_error(arguments.error().message, arguments.error().help, output);
-    return command->failure;
+    const int code = usage_error(arguments.error().message, arguments.error().help, output);
+    return command->on_usage_error == nullptr ? code : command->on_usage_error(output);
   }
   return command->run(*arguments, output);
 }

@@ -9,6 +9,7 @@ enum Exit : int {
   usage = 2,
   unreadable = 3,     // the input cannot be read, or is not JSON or YAML
   compile_error = 4,  // the input says something that is refused
+  unenforceable = 6,  // this machine cannot enforce it, or cannot test it
 };
 
 }  // namespace capgate::cli

@@ -50,7 +50,7 @@ struct Command {
   std::string_view examples;  // one a line: command, two spaces, what it does
   int (*run)(const Arguments& arguments, Output& output);
   bool operands_end_options = false;  // the first operand is a command with words of its own
-  int failure = 2;                    // the exit code of a usage error
+  int (*on_usage_error)(Output& output) = nullptr;  // its own way to end; null: exit code 2
 };
 
 struct UsageError {

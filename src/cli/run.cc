@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -12,6 +13,8 @@
 #include "lower/common.h"
 #include "lower/to_plan.h"
 #include "sandbox/session.h"
+#include "sandbox/stdio.h"
+#include "sys/file.h"
 
 namespace capgate::cli {
 namespace {
@@ -40,6 +43,15 @@ constexpr Option options[] = {
      .help = "run although this capability cannot be enforced",
      .repeatable = true},
 };
+
+// Says what is in `output` at once, and then also to a client that waits for an answer.
+int refuse(Output& output) {
+  const std::string words = std::exchange(output.err, {});
+  (void)sys::write_all(STDERR_FILENO, words);
+  sandbox::answer_requests(
+      {.message = std::string(trim(words)), .help = "see what capgate wrote to stderr"});
+  return refused;
+}
 
 std::string variable(const char* name) {
   const char* value = ::getenv(name);
@@ -71,13 +83,13 @@ std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Ou
 
 int run(const Arguments& arguments, Output& output) {
   const Wanted wanted{.manifest = std::string(arguments.value("--manifest").value_or("")),
-                .allow = arguments.values("--allow"),
-                .home = home_directory()};
+                      .allow = arguments.values("--allow"),
+                      .home = home_directory()};
   auto loaded = load(arguments, wanted, output);
-  if (!loaded) return refused;
-  if (auto read = read_accepted(arguments, loaded->options, output); !read) return refused;
+  if (!loaded) return refuse(output);
+  if (auto read = read_accepted(arguments, loaded->options, output); !read) return refuse(output);
   const auto grace = read_grace(arguments, output);
-  if (!grace) return refused;
+  if (!grace) return refuse(output);
 #if defined(__aarch64__)
   loaded->options.arch = lower::Arch::aarch64;
 #endif
@@ -85,7 +97,7 @@ int run(const Arguments& arguments, Output& output) {
   const auto artifact = lower::lower_to_plan(input);
   if (!artifact) {
     report(artifact.error(), loaded->source(), arguments, output);
-    return refused;
+    return refuse(output);
   }
   const std::string path = variable("PATH");
   return sandbox::run({.artifact = *artifact,
@@ -121,7 +133,7 @@ Command run_command() {
           "  capgate run -m m.json --trace - -- node server.js    what is missing, line by line",
       .run = run,
       .operands_end_options = true,
-      .failure = refused};
+      .on_usage_error = refuse};
 }
 
 }  // namespace capgate::cli

@@ -47,6 +47,7 @@ void write_mounts(JsonWriter& json, const Plan& plan) {
     if (!mount.detail.empty()) json.key(detail_key(mount.kind)).string(mount.detail);
     if (mount.size != 0) json.key("size").number(mount.size);
     if (mount.if_present) json.key("ifPresent").boolean(true);
+    if (mount.directory) json.key("directory").boolean(true);
     json.end_object();
   }
   json.end_array();

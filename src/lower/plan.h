@@ -33,6 +33,7 @@ struct PlanMount {
   std::string detail;                      // link target, file contents, glob or rights, by kind
   std::uint64_t size = 0;                  // tmpfs: bytes
   bool if_present = false;                 // part of the base system that not every host has
+  bool directory = false;                  // a grant of PATH/**: a file there is refused
   const core::Origins* origins = nullptr;  // none: the base of every sandbox
 };
 

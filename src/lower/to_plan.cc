@@ -139,7 +139,7 @@ class Planner {
   void mount_private_places() {
     const std::uint64_t size = limit_of(policy_, LimitCapability::Kind::disk).value;
     mount({.kind = Kind::proc, .target = "/proc"});
-    mount({.kind = Kind::tmpfs, .target = "/dev", .size = 65536});
+    mount({.kind = Kind::file, .target = "/proc/sys/kernel/random/boot_id", .detail = boot_id()});
     for (const std::string_view name : {"full", "null", "random", "urandom", "zero"}) {
       mount({.kind = Kind::device, .target = format("/dev/{}", name)});
     }
@@ -150,6 +150,14 @@ class Planner {
     mount({.kind = Kind::tmpfs, .target = "/dev/shm", .size = size});
     mount({.kind = Kind::tmpfs, .target = "/tmp", .size = size});
     mount({.kind = Kind::tmpfs, .target = std::string(home_), .size = size});
+  }
+
+  // A name for this boot that is not the host's, as the kernel writes one.
+  [[nodiscard]] std::string boot_id() const {
+    constexpr std::size_t prefix = std::string_view("sha256:").size();
+    const std::string_view hex = std::string_view(policy_.hash).substr(prefix + 32);
+    return format("{}-{}-{}-{}-{}\n", hex.substr(0, 8), hex.substr(8, 4), hex.substr(12, 4),
+                  hex.substr(16, 4), hex.substr(20, 12));
   }
 
   void mount_grants() {
@@ -169,6 +177,7 @@ class Planner {
       mount({.kind = Kind::bind,
              .target = fs.path.base,
              .detail = std::string(rights_name(rights)),
+             .directory = fs.path.shape == core::PathPattern::Shape::tree,
              .origins = &grant.origins});
       mask_credentials(grant);
     }
@@ -237,6 +246,8 @@ class Planner {
     for (const std::string& program : plan_.programs) {
       plan_.landlock.push_back({.path = format("${{EXEC:{}}}", program), .rights = execute});
     }
+    // Programs that resolve a path list the directories on its way; what is there was mounted.
+    plan_.landlock.push_back({.path = "/", .rights = {"read_dir"}});
     for (const std::string_view path : {"/usr", "/nix/store", "/etc", "/proc"}) {
       plan_.landlock.push_back({.path = std::string(path), .rights = read});
     }

@@ -126,15 +126,22 @@ class Binder {
         if (auto done = read_entries(mount.target, writable); !done) return done;
       } else if (mount.kind == Kind::bind && mount.detail != "socket" &&
                  !core::is_at_or_below(mount.target, "/usr/share/zoneinfo")) {
-        if (auto done = read_grant(filled(mount.target), writable); !done) return done;
+        if (auto done = read_grant(filled(mount.target), writable, mount.directory); !done) {
+          return done;
+        }
       }
     }
     return {};
   }
 
-  Done read_grant(const std::string& path, bool writable) {
+  Done read_grant(const std::string& path, bool writable, bool directory) {
     auto opened = open_host_path(path);
-    if (!opened && writable && !identify(path)) {
+    if (opened && directory && !opened->identity.is_directory()) {
+      return std::unexpected(
+          Refusal{.message = format("{} is no directory", escape_for_terminal(path)),
+                  .help = "grant a file without /**"});
+    }
+    if (!opened && writable && !directory && !identify(path)) {
       if (!make_empty_file(path)) return std::unexpected(std::move(opened).error());
       opened = open_host_path(path);
     }
@@ -230,8 +237,20 @@ class Binder {
       case Kind::proc: tree_.proc(target, MOUNT_ATTR_NOEXEC); return {};
       case Kind::device: return place_device(target);
       case Kind::symlink: return place_link(mount, target);
-      case Kind::file: tree_.file(target, filled(mount.detail), 0444); return {};
+      case Kind::file: return place_file(mount, target);
     }
+    return {};
+  }
+
+  // Nothing can be made in /proc: there, a file of ours is mounted over the kernel's.
+  Done place_file(const PlanMount& mount, const std::string& target) {
+    if (!core::is_at_or_below(target, "/proc")) {
+      tree_.file(target, filled(mount.detail), 0444);
+      return {};
+    }
+    const std::string made = format("/etc/{}", target.substr(target.rfind('/') + 1));
+    tree_.file(made, mount.detail, 0444);
+    tree_.cover_with(target, made);
     return {};
   }
 

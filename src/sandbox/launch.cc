@@ -90,8 +90,9 @@ bool write_id_maps(const HostUser& user) {
 
 // An exec by a user that is not 0 drops every capability that is not ambient.
 bool keep_capabilities_over_exec() {
-  constexpr std::array<unsigned, 7> needed = {CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW, CAP_NET_BIND_SERVICE,
-                                 CAP_SETPCAP,   CAP_SETUID,    CAP_SETGID};
+  constexpr std::array<unsigned, 7> needed = {
+      CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW, CAP_NET_BIND_SERVICE,
+      CAP_SETPCAP,   CAP_SETUID,    CAP_SETGID};
   __user_cap_header_struct head{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
   __user_cap_data_struct data[2] = {};
   for (const unsigned capability : needed) {

@@ -254,6 +254,9 @@ std::expected<Program, Refusal> find_spawned(const std::string& name, const Call
         .help = "install it, or remove the capability"});
   }
   Program program = TRY(Finder(caller).find(*std::move(path), {name}));
+  // The kernel runs a script before it runs the script's interpreter.
+  program.executables.insert(program.executables.end(), program.readable.begin(),
+                             program.readable.end());
   for (const Helpers& helpers : helper_directories) {
     if (helpers.name != name || !identify(std::string(helpers.directory))) continue;
     program.executable_directories.emplace_back(helpers.directory);

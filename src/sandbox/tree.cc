@@ -104,6 +104,14 @@ void Tree::cover(const std::string& path, const Identity& identity) {
   host_.insert(path);
 }
 
+void Tree::cover_with(const std::string& path, const std::string& made) {
+  mounts_.push_back({.kind = MountKind::cover,
+                     .target = path,
+                     .source = made,
+                     .attributes = always | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
+                     .optional = true});
+}
+
 void Tree::read_only_at_the_end(const std::string& path) { read_only_.push_back(path); }
 
 std::vector<BoundMount> Tree::take() && {

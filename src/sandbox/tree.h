@@ -31,6 +31,8 @@ class Tree {
   // Something that is there already, mounted on itself with more attributes.
   void pin(const std::string& path, const Identity& identity, std::uint64_t attributes);
   void cover(const std::string& path, const Identity& identity);
+  // A file that was made in the sandbox, in the place of one of the kernel's.
+  void cover_with(const std::string& path, const std::string& made);
   // Added when everything is in place.
   void read_only_at_the_end(const std::string& path);
 

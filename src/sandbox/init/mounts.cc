@@ -163,12 +163,23 @@ long mount_pin(const Mount& mount) {
   return attach(tree, target);
 }
 
+// With a source, a file that was made before: over one of the kernel's, which has no identity that
+// the supervisor could have seen.
+long cover_source(const Mount& mount) {
+  if (mount.source.size > 0) return open_target(text(mount.source));
+  return (mount.mode & S_IFMT) == S_IFDIR ? empty_directory : empty_file;
+}
+
 long mount_cover(const Mount& mount) {
   const long target = open_target(text(mount.target));
   if (target == not_found && mount.optional != 0) return 0;
   if (target < 0) return target;
-  if (const long same = check_identity(target, mount); same < 0) return same;
-  const long tree = clone_tree((mount.mode & S_IFMT) == S_IFDIR ? empty_directory : empty_file);
+  if (mount.source.size == 0) {
+    if (const long same = check_identity(target, mount); same < 0) return same;
+  }
+  const long source = cover_source(mount);
+  if (source < 0) return source;
+  const long tree = clone_tree(source);
   if (tree < 0) return tree;
   if (const long set = set_attributes(tree, mount.attributes); set < 0) return set;
   return attach(tree, target);

@@ -22,8 +22,8 @@ constexpr int last_capability = 63;
 // The program inside must be the one that the supervisor looked at, whatever links lead to it.
 void open_program() {
   begin(Step::program);
-  const long fd = must(Step::program, call(__NR_openat, AT_FDCWD, text(header->program),
-                                           O_PATH | O_CLOEXEC));
+  const long fd =
+      must(Step::program, call(__NR_openat, AT_FDCWD, text(header->program), O_PATH | O_CLOEXEC));
   struct statx info{};
   must(Step::program, call(__NR_statx, fd, "", at_empty_path, STATX_INO, &info));
   const std::uint64_t device =

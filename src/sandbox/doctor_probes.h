@@ -1,0 +1,49 @@
+// The attempts themselves, each in a throw-away process with a deadline. Nothing stays behind.
+//
+//   const std::vector<Answer> answers = try_sandbox({.uid = 65000, .gid = 65000});
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "sandbox/doctor.h"
+#include "sandbox/doctor_files.h"
+
+namespace capgate::sandbox {
+
+struct Answer {
+  Check check = Check::namespaces;
+  std::int32_t err = 0;
+  std::uint32_t value = 0;  // landlock: the ABI; cgroup: the place
+};
+
+// Whom root becomes before it tries anything; 0: stay who you are.
+struct Ids {
+  uid_t uid = 0;
+  gid_t gid = 0;
+};
+
+// From `namespaces` to `pivot`: ends at the first failure, or where the child no longer answers.
+[[nodiscard]] std::vector<Answer> try_sandbox(Ids leave_root_for);
+[[nodiscard]] std::vector<Answer> try_landlock();
+[[nodiscard]] std::vector<Answer> try_seccomp();
+[[nodiscard]] std::vector<Answer> try_listener();
+[[nodiscard]] std::vector<Answer> try_memfd_exec();
+// Makes and removes one group at each place.
+[[nodiscard]] std::vector<Answer> try_cgroups(const std::vector<CgroupPlace>& places);
+
+// A child that does `work` and answers by `tell`; what it said before the deadline.
+class Reporter {
+ public:
+  explicit Reporter(int fd) : fd_(fd) {}
+  void tell(Answer answer) const;
+
+ private:
+  int fd_;
+};
+using Work = void (*)(const Reporter& reporter, const void* argument);
+[[nodiscard]] std::vector<Answer> in_a_child(Work work, const void* argument, int milliseconds);
+
+}  // namespace capgate::sandbox
