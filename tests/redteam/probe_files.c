@@ -138,6 +138,12 @@ static int make_device(const char* path) {
   return failed(mknod(path, S_IFCHR | 0600, makedev(0, 0)));
 }
 
+// A device node that is itself a mount cannot be nodev: it would open nothing.
+static int is_device(const char* point) {
+  struct stat info;
+  return stat(point, &info) == 0 && S_ISCHR(info.st_mode);
+}
+
 // Finds mounts that lack nosuid or nodev. OPEN: there are some, and they are listed.
 static int loose_mounts(const char* arg) {
   (void)arg;
@@ -147,7 +153,7 @@ static int loose_mounts(const char* arg) {
   int found = 0;
   while (fgets(line, sizeof line, file)) {
     if (sscanf(line, "%*s %*s %*s %*s %1023s %1023s", point, options) != 2) continue;
-    if (strstr(options, "nosuid") && strstr(options, "nodev")) continue;
+    if (strstr(options, "nosuid") && (strstr(options, "nodev") || is_device(point))) continue;
     found = 1;
     show(point, (long)strlen(point) + 1);
   }
