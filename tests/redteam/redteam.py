@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 
 # pylint: disable=wrong-import-position
 import launch  # noqa: E402
-from cases import Case, started_by_root_and_user, stop  # noqa: E402, F401
+from cases import Case, service, started_by_root_and_user, stop  # noqa: E402, F401
 
 ORDINARY = launch.ORDINARY
 BUILT_PROBE = os.path.join(os.path.dirname(launch.CAPGATE), "../tests/redteam_probe")
