@@ -97,10 +97,7 @@ class Programs(Redteam):
             own.bind(path)
             own.listen()
             self.assertNotEqual(self.listening([os.getpid()]), set(), "the control")
-            process = self.start_inside("echo=0")
-            process.stdin.write(b"x")
-            process.stdin.flush()
-            process.stdout.read(1)
+            process = self.start_echo()
             self.assertEqual(self.listening(descendants(process.pid)), set())
 
     def listening(self, pids):

@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from redteam import (CHILDREN, FILTER, Redteam, canary, descendants, is_gone, launch,
+from redteam import (CHILDREN, FILTER, Redteam, canary, descendants, is_dead, is_gone, launch,
                      started_by_root_and_user, wait_until)
 
 NO_CAPABILITY = "0" * 16
@@ -26,10 +26,7 @@ class Identity(Redteam):
 
     def test_g10_on_the_host_it_is_never_root(self):
         """As the host sees it: an id without rights, also when root started capgate."""
-        process = self.start_inside("echo=0")
-        process.stdin.write(b"x")
-        process.stdin.flush()
-        process.stdout.read(1)
+        process = self.start_echo()
         server = [pid for pid in descendants(process.pid) if self.program(pid) == self.probe]
         self.assertEqual(len(server), 1)
         with open(f"/proc/{server[0]}/status", encoding="ascii") as file:
@@ -80,10 +77,7 @@ class Others(Redteam):
         self.assert_shut(self.inside(*attempts), "ESRCH", "EPERM")
 
     def test_g2_two_sandboxes_neither_see_nor_signal_each_other(self):
-        first = self.start_inside("echo=0")
-        first.stdin.write(b"x")
-        first.stdin.flush()
-        first.stdout.read(1)
+        first = self.start_echo()
         others = descendants(first.pid)
         self.assertGreater(len(others), 1)
         attempts = [f"kill0={pid}" for pid in others if pid > 2]
@@ -137,17 +131,17 @@ class Outliving(Redteam):
             except OSError:
                 continue
 
-    def assert_dies(self, end):
+    def assert_dies(self, end, ended=is_gone):
         process = self.start_heart(inside=True)
         family = descendants(process.pid)
         self.assertGreaterEqual(len(family), 4, "capgate, init, server, grandchild")
         end(process)
         process.wait(timeout=10)
-        self.assertTrue(wait_until(lambda: all(is_gone(pid) for pid in family[1:]), 1), family)
+        self.assertTrue(wait_until(lambda: all(ended(pid) for pid in family[1:]), 1), family)
         self.assertFalse(self.beats_on())
 
     def test_37_it_dies_when_the_launcher_is_killed(self):
-        self.assert_dies(lambda process: process.kill())
+        self.assert_dies(lambda process: process.kill(), is_dead)
 
     def test_g12_it_dies_when_the_launcher_is_terminated(self):
         self.assert_dies(lambda process: process.terminate())

@@ -18,12 +18,13 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 
 # pylint: disable=wrong-import-position
 import launch  # noqa: E402
-from cases import Case, service, started_by_root_and_user, stop  # noqa: E402, F401
+from cases import Case, service, started_by_root_and_user  # noqa: E402, F401
 
 ORDINARY = launch.ORDINARY
 BUILT_PROBE = os.path.join(os.path.dirname(launch.CAPGATE), "../tests/redteam_probe")
@@ -96,6 +97,17 @@ def complete(done, attempts):
     return out
 
 
+def end(process):
+    """Ends a process that a test started, if it still runs."""
+    if process.poll() is None:
+        process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+
 class Redteam(Case):
     """One test with its own tree, a copy of the probe in it, and a home directory."""
 
@@ -121,7 +133,7 @@ class Redteam(Case):
         process = subprocess.Popen(
             argv, env=self.environment(env), cwd=cwd,
             **{"stdin": pipe, "stdout": pipe, "stderr": pipe, **streams})
-        self.addCleanup(stop, process)
+        self.addCleanup(end, process)
         return process
 
     def finish(self, argv, stdin=b"", **options):
@@ -137,6 +149,14 @@ class Redteam(Case):
     def start_outside(self, *attempts, direct=True, **more):
         words = [self.probe, *(["--direct"] if direct else []), *attempts]
         return self.start(as_user(words, ORDINARY), **more)
+
+    def start_echo(self, **more):
+        """A server that answered once, so that it is through its start, and is still running."""
+        process = self.start_inside("echo=0", **more)
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.read(1), b"x")
+        return process
 
     # ---- attempts ---------------------------------------------------------------------------
 
@@ -213,7 +233,6 @@ class Terminal:
 
 def wait_until(condition, seconds=5):
     """Whether the condition came true in time."""
-    import time
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -236,3 +255,12 @@ def descendants(pid):
 def is_gone(pid):
     """Ended, and reaped by whoever had to."""
     return not os.path.exists(f"/proc/{pid}")
+
+
+def is_dead(pid):
+    """Ended. Whoever inherited it from a killed launcher may still have to reap it."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
