@@ -151,6 +151,18 @@ class HomeDirectory(Redteam):
             self.assert_shut(self.inside(moved, allow=allow))
         self.assertEqual(self.tree.snapshot(), before)
 
+    def test_g17_secrets_of_a_workspace_stay_hidden_at_its_root(self):
+        held = [self.tree.file(f"work/{name}", canary())
+                for name in (".env", ".env.local", "id_rsa", "server.pem", "credentials.json")]
+        example = self.tree.file("work/.env.example", "plain")
+        self.assert_open(self.outside(*[f"read={path}" for path in held]))
+        allow = [f"fs:read:{self.work}"]
+        self.assert_open(self.inside(f"read={example}", allow=allow))
+        for path in held:
+            with self.subTest(path=path):
+                (found,) = self.inside(f"read={path}", allow=allow)
+                self.assertFalse(found.open and found.detail, found)
+
     def test_g6_an_absent_credential_path_never_blocks_a_start(self):
         self.tree.directory("home/.config")
         before = self.tree.snapshot()

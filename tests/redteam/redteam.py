@@ -199,7 +199,7 @@ class Redteam(Case):
         """What capgate says when it refuses: 125, nothing on stdout, and words on stderr."""
         done = self.finish(self.sandboxed(command or [self.probe, "ids"], allow, options), **more)
         self.assertEqual((done.returncode, done.stdout), (REFUSED, b""), done.stderr.decode())
-        self.assertRegex(done.stderr.decode(), r"(?m)^capgate: ")
+        self.assertRegex(done.stderr.decode(), r"(?m)^capgate: |: error\[[A-Z_]+\]: ")
         return done.stderr.decode()
 
 
