@@ -7,6 +7,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,16 @@ static int own_listener(struct sockaddr_in* address) {
   return getsockname(fd, (struct sockaddr*)address, &size) == 0 ? fd : -1;
 }
 
+// On loopback that is always so, unless the listener's queue is full.
+static int connects_at_once(int fd, const struct sockaddr_in* address) {
+  if (connect(fd, (const struct sockaddr*)address, sizeof *address) == 0) return 1;
+  struct pollfd ready = {.fd = fd, .events = POLLOUT};
+  int error = errno;
+  socklen_t size = sizeof error;
+  if (error != EINPROGRESS || poll(&ready, 1, 1) != 1) return 0;
+  return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 && error == 0;
+}
+
 // PORT of a listener of the host. OPEN only by the count of that listener: here, the connects.
 static int race_connect(const char* arg) {
   struct sockaddr_in own, host, address;
@@ -103,10 +114,9 @@ static int race_connect(const char* arg) {
   int connected = 0, elsewhere = 0;
   for (int i = 0; i < rounds; ++i) {
     const struct linger at_once = {1, 0};
-    // On loopback a connect is through at once; where the listener's queue is full, it is dropped.
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
-    if (connect(fd, (const struct sockaddr*)&address, sizeof address) == 0) {
+    if (connects_at_once(fd, &address)) {
       const int peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
       ++connected;
       elsewhere += peer < 0;
