@@ -1,7 +1,4 @@
-"""Attacks 29-34: system calls and call tables that the filter must answer itself.
-
-An error that is the same outside and inside was the kernel's: the call got through.
-"""
+"""Attacks 29-34: system calls and call tables that the filter must answer itself."""
 
 import os
 import shutil
@@ -26,13 +23,6 @@ NAMESPACES = ["user", "mnt", "pid", "net", "ipc", "uts", "cgroup"]
 
 class Calls(Redteam):
     """Answered by the filter, with and without an exec capability."""
-
-    def assert_answered_by_the_filter(self, names, *errors):
-        attempts = [f"call={name}" for name in names]
-        for result in self.outside(*attempts, userns=True):
-            self.assertNotIn(result.why, FILTER, f"not testable here: {result}")
-        for allow in ([], [CHILDREN]):
-            self.assert_shut(self.inside(*attempts, allow=allow), *errors)
 
     def test_29_io_uring(self):
         self.assert_answered_by_the_filter(URING, "ENOSYS")
@@ -86,9 +76,11 @@ class CallTables(Redteam):
     """Attack 32: the same calls by other numbers."""
 
     def test_32_calls_of_i386_kill_the_process(self):
-        self.assert_open(self.outside("int80"))
+        (outside,) = self.outside("int80")
         self.assert_shut(self.inside("int80"), "SIGSYS")
         self.assert_shut(self.inside("int80", allow=[CHILDREN]), "SIGSYS")
+        if not outside.open:
+            self.not_testable("a kernel without the calls of i386")
 
     def test_32_calls_of_x32_kill_the_process(self):
         """A kernel without x32 answers ENOSYS: then it is the difference that shows the filter."""

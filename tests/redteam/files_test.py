@@ -50,6 +50,21 @@ class Undeclared(Redteam):
         info = os.stat(self.tree.path("work/new"))
         self.assertEqual((info.st_uid, stat.S_ISREG(info.st_mode)), (12345, True))
 
+    def test_no_detour_leads_out_of_a_grant(self):
+        """Links and dots inside a granted directory, and the magic links of /proc."""
+        secret = self.tree.file("secret", canary())
+        link = self.tree.link("work/link", secret)
+        relative = self.tree.link("work/relative", "../secret")
+        detours = [link, relative, f"{self.work}/../secret", "/proc/self/cwd/../secret",
+                   f"/proc/self/root{secret}", f"/proc/thread-self/root{secret}"]
+        attempts = [f"read={path}" for path in detours]
+        self.assert_open(self.outside(*attempts, cwd=self.work))
+        allow = [f"fs:write:{self.work}"]
+        self.assert_shut(self.inside(*attempts, allow=allow, cwd=self.work), *HIDDEN)
+        self.assert_shut(self.inside(f"link={secret},{self.work}/hard",
+                                     f"rename={self.work}/../secret,{self.work}/moved",
+                                     allow=allow), *HIDDEN, "EXDEV")
+
     def test_g10_g15_the_system_of_the_host_is_not_there(self):
         visible = ["/etc/passwd", "/etc/group", "/sys/kernel", "/var/tmp", "/proc/sys/kernel",
                    "/run"]

@@ -240,7 +240,7 @@ class Leftovers(Redteam):
                                                "term_handler=50"))
 
     def test_after_the_supervisor_was_killed(self):
-        """Its control group has nobody left to remove it; mounts and files were never the host's."""
+        """Nobody is left to remove its control group; mounts and files were never the host's."""
         self.assert_nothing_stays(self.running(lambda process: process.kill(), "stubborn"),
                                   groups=False)
 

@@ -195,6 +195,24 @@ class Redteam(Case):
         self.assert_open(self.outside(*attempts))
         return self.assert_shut(self.inside(*attempts, **more), *reasons)
 
+    def not_testable(self, what):
+        """The control is shut as well, so that nothing is proved: a visible skip, and a failure on
+        the kernel that all is tested on."""
+        if os.environ.get("CAPGATE_REQUIRE_ALL") == "1":
+            self.fail(f"not testable here: {what}")
+        self.skipTest(f"not testable here: {what}")
+
+    def assert_answered_by_the_filter(self, calls, *errors):
+        """An error that is the same outside and inside was the kernel's: the call got through.
+        Outside, in namespaces of its own, each call must get an answer that no filter gives."""
+        attempts = [f"call={name}" for name in calls]
+        untestable = [result.name for result in self.outside(*attempts, userns=True)
+                      if result.why in FILTER]
+        for allow in ([], [CHILDREN]):
+            self.assert_shut(self.inside(*attempts, allow=allow), *errors)
+        if untestable:
+            self.not_testable(untestable)
+
     def refused(self, *command, allow=(), options=(), **more):
         """What capgate says when it refuses: 125, nothing on stdout, and words on stderr."""
         done = self.finish(self.sandboxed(command or [self.probe, "ids"], allow, options), **more)
