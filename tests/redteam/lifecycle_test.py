@@ -6,7 +6,7 @@ import signal
 import socket
 import unittest
 
-from redteam import (CHILDREN, REFUSED, Redteam, as_user, canary, descendants, end, is_dead,
+from redteam import (CHILDREN, REFUSED, Redteam, as_user, canary, descendants, is_dead,
                      is_gone, launch, ORDINARY, started_by_root_and_user, wait_until)
 
 REQUEST = b'{"jsonrpc":"2.0","id":7,"method":"initialize","params":{}}\n'
@@ -193,28 +193,28 @@ class Refusals(Redteam):
         self.assertEqual(process.wait(timeout=5), REFUSED)
 
 
+@started_by_root_and_user
 class Leftovers(Redteam):
     """Mounts, control groups, temporary files and processes, on every way out."""
 
     PLACES = ["/tmp", "/var/tmp", "/run", "/dev/shm", "/run/user"]
 
-    def traces(self, groups=True):
+    def traces(self):
         """What a launcher could leave behind on the host."""
         with open("/proc/self/mountinfo", encoding="utf-8") as file:
             found = {("mount", line.split()[4]) for line in file}
         for place in filter(os.path.isdir, self.PLACES):
             found |= {("file", place, name) for name in os.listdir(place) if "capgate" in name}
-        if groups:
-            for at, names, _ in os.walk("/sys/fs/cgroup"):
-                found |= {("group", at, name) for name in names}
+        for at, names, _ in os.walk("/sys/fs/cgroup"):
+            found |= {("group", at, name) for name in names}
         return found
 
-    def assert_nothing_stays(self, run, groups=True):
-        before = self.traces(groups)
+    def assert_nothing_stays(self, run):
+        before = self.traces()
         family = run()
         # Others may be at work on the machine: what counts is what stays.
-        stays = wait_until(lambda: not self.traces(groups) - before, 5)
-        self.assertTrue(stays, self.traces(groups) - before)
+        stays = wait_until(lambda: not self.traces() - before, 5)
+        self.assertTrue(stays, self.traces() - before)
         self.assertTrue(wait_until(lambda: all(is_dead(pid) for pid in family), 2), family)
 
     def running(self, finish, *attempts, **more):
@@ -224,7 +224,6 @@ class Leftovers(Redteam):
             family = descendants(process.pid)
             finish(process)
             process.wait(timeout=15)
-            end(process)
             return family
         return run
 
@@ -240,9 +239,13 @@ class Leftovers(Redteam):
                                                "term_handler=50"))
 
     def test_after_the_supervisor_was_killed(self):
-        """Nobody is left to remove its control group; mounts and files were never the host's."""
-        self.assert_nothing_stays(self.running(lambda process: process.kill(), "stubborn"),
-                                  groups=False)
+        """Nobody is left to remove its control group: the next start does."""
+        def run():
+            family = self.running(lambda process: process.kill(), "stubborn")()
+            self.assertTrue(wait_until(lambda: all(is_dead(pid) for pid in family), 2), family)
+            self.assert_open(self.inside("ids"))
+            return family
+        self.assert_nothing_stays(run)
 
     def test_after_refusals(self):
         def run():

@@ -10,6 +10,7 @@ nothing. The attempts are the words of probe.c; which requirement each test hold
 import collections
 import contextlib
 import fcntl
+import glob
 import os
 import pty
 import secrets
@@ -106,6 +107,10 @@ def end(process):
         if stream is not None:
             with contextlib.suppress(BrokenPipeError):
                 stream.close()
+    # A launcher that the test killed could not remove its control groups.
+    for group in glob.glob(f"/sys/fs/cgroup/**/capgate-{process.pid}", recursive=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(group)
 
 
 class Redteam(Case):
