@@ -111,8 +111,12 @@ void need_place(int root, const char* inside, mode_t mode) {
   need(make_place(root, inside, mode), "make", inside);
 }
 
-// Returns a descriptor of the bound file or directory.
-int bind_path(int root, const char* path, std::uint64_t attributes) {
+struct Bound {
+  int fd;
+  mode_t mode;
+};
+
+Bound bind_path(int root, const char* path, std::uint64_t attributes) {
   const int tree =
       need_fd(open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC), "open_tree", path);
   mount_attr wanted{};
@@ -123,14 +127,14 @@ int bind_path(int root, const char* path, std::uint64_t attributes) {
   const char* const inside = path + 1;
   need_place(root, inside, found.st_mode);
   need(move_mount(tree, "", root, inside, MOVE_MOUNT_F_EMPTY_PATH), "attach", path);
-  return tree;
+  return {.fd = tree, .mode = found.st_mode};
 }
 
 void bind_devices(int root) {
   need(mkdirat(root, "dev", 0755), "mkdir", "/dev");
   for (const char* device :
        {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}) {
-    close(bind_path(root, device, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
+    close(bind_path(root, device, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC).fd);
   }
 }
 
@@ -177,12 +181,9 @@ class Ruleset {
          subject);
   }
 
-  void allow_bound(int fd, const char* path) const {
-    struct stat found{};
-    need(fstat(fd, &found), "fstat", path);
-    const std::uint64_t rights =
-        S_ISDIR(found.st_mode) ? read_rights : read_rights & ~LANDLOCK_ACCESS_FS_READ_DIR;
-    allow(fd, rights, path);
+  void allow_bound(Bound bound, const char* path) const {
+    allow(bound.fd, S_ISDIR(bound.mode) ? read_rights : read_rights & ~LANDLOCK_ACCESS_FS_READ_DIR,
+          path);
   }
 
   void allow_path(const char* path, std::uint64_t rights) const {
@@ -272,10 +273,10 @@ void install_filter() {
   mount_filesystems(root);
   const Ruleset rules;
   for (const char* path : std::span(options.binds).first(options.bind_count)) {
-    const int bound =
+    const Bound bound =
         bind_path(root, path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     rules.allow_bound(bound, path);
-    close(bound);
+    close(bound.fd);
   }
   bind_devices(root);
   enter_new_root();
