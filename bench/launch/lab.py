@@ -10,7 +10,6 @@ import os
 import pathlib
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -83,15 +82,17 @@ class Lab:
 
     @contextlib.contextmanager
     def large_directory(self, files, in_each=1000):
-        """A directory with so many empty files below it. One system call makes each."""
+        """A directory with so many names below it. A walk pays for names; links make them with one
+        system call each and no inode, which a busy disk may take minutes for."""
         top = self.directory("large")
         try:
             for start in range(0, files, in_each):
-                inner = self.directory(f"large/{start // in_each}")
-                at = os.open(inner, os.O_RDONLY | os.O_DIRECTORY)
+                first = self.directory(f"large/{start // in_each}") / "0"
+                first.touch()
+                at = os.open(first.parent, os.O_RDONLY | os.O_DIRECTORY)
                 try:
-                    for i in range(min(in_each, files - start)):
-                        os.mknod(str(i), stat.S_IFREG | 0o644, dir_fd=at)
+                    for i in range(1, min(in_each, files - start)):
+                        os.link("0", str(i), src_dir_fd=at, dst_dir_fd=at)
                 finally:
                     os.close(at)
             yield str(top)
@@ -213,8 +214,8 @@ def pss_bytes(pid):
     return 1024 * sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:"))
 
 
-def mean_overhead(pids):
-    """(mean PSS, mean number of processes) of what each launch keeps running beside its server."""
+def beside_servers(pids):
+    """The processes that these launches keep running beside their servers, one server each."""
     table = process_table()
     children = {}
     for pid, (parent, _) in table.items():
@@ -227,4 +228,10 @@ def mean_overhead(pids):
     ours = [pid for pid in family if table[pid][1] not in (SERVER, "server")]
     if len(family) - len(ours) != len(pids):
         raise Failure(f"{len(family) - len(ours)} servers found below {len(pids)} launches")
+    return ours
+
+
+def mean_overhead(pids):
+    """(mean PSS, mean number of processes) of what each launch keeps running beside its server."""
+    ours = beside_servers(pids)
     return sum(map(pss_bytes, ours)) / len(pids), len(ours) / len(pids)
