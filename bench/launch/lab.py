@@ -28,23 +28,31 @@ class Failure(Exception):
     """Something that was started did not work; the text says what."""
 
 
+def leave_once(number, _frame):
+    """A plain kill cleans up as well; a second one must not interrupt that."""
+    signal.signal(number, signal.SIG_IGN)
+    sys.exit(128 + number)
+
+
 class Lab:
     """Use as `with Lab() as lab`: the directory is removed on every way out."""
 
     def __enter__(self):
-        # A plain kill must clean up as well.
-        signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
+        signal.signal(signal.SIGTERM, leave_once)
         self.is_root = os.geteuid() == 0
         self._temporary = tempfile.TemporaryDirectory(prefix="capgate-launch-")
         self.path = pathlib.Path(self._temporary.name)
         try:
             self._fill()
         except BaseException:
-            self._temporary.cleanup()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_):
+        # A signal in the middle of the removal would leave the rest of it behind.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
         self._temporary.cleanup()
 
     def _fill(self):
@@ -168,7 +176,12 @@ class Lab:
         """{name: {"p50": seconds, "p90": seconds}} of an interleaved run."""
         process = self.start(self._harness(mode, [*numbers, "--json"], variants),
                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
-        out = process.communicate()[0]
+        try:
+            out = process.communicate()[0]
+        except BaseException:
+            process.terminate()  # what it has started sees the end of its stdin
+            process.wait()
+            raise
         if process.returncode != 0:
             raise Failure(f"the harness failed: {mode} of {', '.join(variants)}")
         return {row["name"]: row for row in json.loads(out)}
