@@ -251,6 +251,9 @@ class Planner {
     for (const std::string_view path : {"/usr", "/nix/store", "/etc", "/proc"}) {
       plan_.landlock.push_back({.path = std::string(path), .rights = read});
     }
+    // An inner sandbox writes its own id maps.
+    if (seccomp_needs(policy_).nested_sandbox)
+      plan_.landlock.back().rights.emplace_back("write_file");
     plan_.landlock.push_back({.path = "/dev", .rights = {"read_file", "read_dir", "write_file"}});
     for (const std::string_view path :
          {std::string_view("/dev/shm"), std::string_view("/tmp"), home_}) {
