@@ -97,25 +97,11 @@ class Walker {
           .help = format("grant what it stands for: {}", escape_for_terminal(real_path(path_)))});
     }
     out_.links.emplace_back(place, target);
-    std::string base = target.starts_with('/') ? "" : out_.resolved;
-    rest_ = normalise(base + "/" + target) + "/" + rest_;
+    // Every directory before "." and ".." was walked and is no link.
+    const std::string base = target.starts_with('/') ? "" : out_.resolved;
+    rest_ = plain_path(base + "/" + target) + "/" + rest_;
     rest_.erase(0, 1);
     return {};
-  }
-
-  // "." and ".." go by the text: every directory before them was walked and is no link.
-  static std::string normalise(std::string_view path) {
-    std::string out;
-    for (const std::string_view part : split(path, '/')) {
-      if (part.empty() || part == ".") continue;
-      if (part == "..") {
-        out.resize(out.empty() ? 0 : out.rfind('/'));
-      } else {
-        out += '/';
-        out += part;
-      }
-    }
-    return out;
   }
 
   const std::string& path_;
@@ -125,6 +111,20 @@ class Walker {
 };
 
 }  // namespace
+
+std::string plain_path(std::string_view path) {
+  std::string out;
+  for (const std::string_view part : split(path, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part == "..") {
+      out.resize(out.empty() ? 0 : out.rfind('/'));
+    } else {
+      out += '/';
+      out += part;
+    }
+  }
+  return out.empty() ? "/" : out;
+}
 
 std::expected<Identity, int> identify_at(int directory, const std::string& name) {
   struct statx info{};

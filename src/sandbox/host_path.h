@@ -55,4 +55,7 @@ struct HostPath {
 [[nodiscard]] std::expected<Identity, int> identify(const std::string& path);
 [[nodiscard]] std::expected<Identity, int> identify_at(int directory, const std::string& name);
 
+// "/a/./b/../c" is "/a/c", by its text: right only where the components are no links.
+[[nodiscard]] std::string plain_path(std::string_view path);
+
 }  // namespace capgate::sandbox

@@ -48,21 +48,6 @@ bool is_executable(const std::string& path) {
   return is_file(path) && ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0;
 }
 
-// "a/./b/../c" by its text.
-std::string plain(std::string_view path) {
-  std::string out;
-  for (const std::string_view part : split(path, '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part == "..") {
-      out.resize(out.empty() ? 0 : out.rfind('/'));
-    } else {
-      out += '/';
-      out += part;
-    }
-  }
-  return out.empty() ? "/" : out;
-}
-
 std::expected<std::string, Refusal> look_up(std::string_view name, std::string_view path,
                                             const Caller& caller) {
   const auto refuse = [&](int code, std::string_view why) {
@@ -74,7 +59,7 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   if (name.contains('/')) {
     const std::string full =
         name.starts_with('/') ? std::string(name) : caller.directory + "/" + std::string(name);
-    if (is_executable(full)) return plain(full);
+    if (is_executable(full)) return plain_path(full);
     if (::access(full.c_str(), F_OK) != 0) return refuse(127, "no such file");
     return refuse(126, "is not an executable file");
   }
@@ -82,7 +67,7 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   for (const std::string_view directory : split(path, ':')) {
     if (!directory.starts_with('/')) continue;  // a relative entry would run whatever lies here
     const std::string full = format("{}/{}", directory, name);
-    if (is_executable(full)) return plain(full);
+    if (is_executable(full)) return plain_path(full);
     found |= is_file(full);
   }
   return found ? refuse(126, "is not executable") : refuse(127, "command not found");
@@ -146,7 +131,8 @@ class Finder {
       if (size < 0) break;
       target.resize(static_cast<std::size_t>(size));
       program_.links.emplace_back(place, target);
-      path = target.starts_with('/') ? plain(target) : plain(directory_of(place) + "/" + target);
+      path = target.starts_with('/') ? plain_path(target)
+                                     : plain_path(directory_of(place) + "/" + target);
     }
     return real;
   }
@@ -207,7 +193,7 @@ class Finder {
       const auto size =
           ::pread(file, loader.data(), loader.size(), static_cast<off_t>(part.p_offset));
       if (size != static_cast<ssize_t>(loader.size())) return;
-      program_.executables.push_back(follow_links(plain(loader.c_str())));
+      program_.executables.push_back(follow_links(plain_path(loader.c_str())));
       return;
     }
   }

@@ -102,19 +102,22 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
   Limits limits = TRY(set_up_limits(plan.limits));
   const HostUser user = choose_host_user();
   const Trees trees = TRY(make_trees(bound, user));
-  const lower::BpfProgram& unbound = lower::shared_filter(plan.arch, plan.seccomp).program;
+  const bool traces = !session.trace.empty();
   Launch launch_orders{.filter = {},
                        .token = TRY(random_token()),
                        .limits = limits.rlimits(),
-                       .listen = !session.trace.empty(),
+                       .listen = traces,
                        .fail_step = injected_fault(),
                        .trees = trees.numbers};
-  launch_orders.filter = lower::bind_token(unbound, launch_orders.token);
   std::optional<Tracer> tracer;
-  if (!session.trace.empty()) {
+  if (traces) {
     sys::Fd output = TRY(open_output(session.trace));
-    tracer.emplace(launch_orders.filter, bound, std::move(output));
-    launch_orders.filter = traced(launch_orders.filter);
+    const auto rules = lower::seccomp_rules(plan.seccomp);
+    tracer.emplace(plan.arch, rules, launch_orders.token, bound, std::move(output));
+    launch_orders.filter = traced_filter(plan.arch, rules);
+  } else {
+    launch_orders.filter = lower::bind_token(lower::shared_filter(plan.arch, plan.seccomp).program,
+                                             launch_orders.token);
   }
 
   const sys::Fd signals = take_signals();

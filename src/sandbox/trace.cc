@@ -1,19 +1,320 @@
 #include "sandbox/trace.h"
 
-#include <linux/seccomp.h>
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
-#include <sys/syscall.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/ranges.h"
+#include "base/text.h"
+#include "core/grammar.h"
+#include "core/path.h"
+#include "sandbox/landlock.h"
 #include "sys/file.h"
 
 namespace capgate::sandbox {
+namespace {
 
-lower::BpfProgram traced(const lower::BpfProgram& filter) { return filter; }
+using core::syscall;
+using core::SyscallId;
 
-void Tracer::say(const std::string& line) {
-  if (said_.insert(line).second) (void)sys::write_all(output_.get(), line + "\n");
+// Which argument of a call is a path, and which is the directory that it counts from.
+struct PathCall {
+  SyscallId call;
+  int path;
+  int directory = -1;
+  bool writes = false;
+};
+constexpr PathCall path_calls[] = {
+    {syscall("access"), 0},
+    {syscall("chdir"), 0},
+    {syscall("faccessat"), 1, 0},
+    {syscall("faccessat2"), 1, 0},
+    {syscall("link"), 1, -1, true},
+    {syscall("linkat"), 3, 2, true},
+    {syscall("lstat"), 0},
+    {syscall("mkdir"), 0, -1, true},
+    {syscall("mkdirat"), 1, 0, true},
+    {syscall("newfstatat"), 1, 0},
+    {syscall("open"), 0},
+    {syscall("openat"), 1, 0},
+    {syscall("readlink"), 0},
+    {syscall("readlinkat"), 1, 0},
+    {syscall("rename"), 1, -1, true},
+    {syscall("renameat"), 3, 2, true},
+    {syscall("renameat2"), 3, 2, true},
+    {syscall("rmdir"), 0, -1, true},
+    {syscall("stat"), 0},
+    {syscall("statx"), 1, 0},
+    {syscall("symlink"), 1, -1, true},
+    {syscall("symlinkat"), 2, 1, true},
+    {syscall("truncate"), 0, -1, true},
+    {syscall("unlink"), 0, -1, true},
+    {syscall("unlinkat"), 1, 0, true},
+};
+constexpr SyscallId other_calls[] = {syscall("clone"),    syscall("connect"), syscall("execve"),
+                                     syscall("execveat"), syscall("fork"),    syscall("socket"),
+                                     syscall("vfork")};
+
+const PathCall* find_path_call(SyscallId call) {
+  const auto* const found = std::ranges::find(path_calls, call, &PathCall::call);
+  return found == std::end(path_calls) ? nullptr : found;
 }
 
-void Tracer::step() { (void)bound_; }
+bool is_asked(SyscallId call) {
+  return find_path_call(call) != nullptr || contains(other_calls, call);
+}
+
+// An errno that no rule uses marks the questions until the program is assembled.
+constexpr auto question_mark = static_cast<lower::Errno>(4095);
+constexpr std::uint32_t answer_question = SECCOMP_RET_USER_NOTIF;
+
+bool holds(const lower::ArgTest& test, const seccomp_data& call, const lower::ExecToken& token) {
+  const std::uint64_t value = call.args[test.arg];
+  if (test.kind == lower::TestKind::token) {
+    // execve carries the words 0 to 5 in its arguments 3 to 5, execveat the last two in its own 5.
+    const std::size_t word = 2U * (static_cast<std::size_t>(test.arg) - 3U);
+    const std::uint64_t wanted =
+        std::uint64_t{token[word]} | (std::uint64_t{token[word + 1]} << 32U);
+    return value == wanted;
+  }
+  return (static_cast<std::uint32_t>(value) & test.mask) == test.value;
+}
+
+std::string read_memory(pid_t pid, std::uint64_t address, std::size_t most) {
+  std::string out(most, '\0');
+  std::size_t have = 0;
+  // In steps that do not cross a page: the text may end right before one that is not mapped.
+  while (have < most) {
+    constexpr std::size_t page = 4096;
+    const std::size_t size = std::min(most - have, page - (address + have) % page);
+    const iovec local{out.data() + have, size};
+    const iovec remote{reinterpret_cast<void*>(address + have), size};
+    const ssize_t got = ::process_vm_readv(pid, &local, 1, &remote, 1, 0);
+    if (got <= 0) break;
+    have += static_cast<std::size_t>(got);
+    if (std::memchr(local.iov_base, 0, static_cast<std::size_t>(got)) != nullptr) break;
+  }
+  out.resize(have);
+  return out;
+}
+
+std::string read_text(pid_t pid, std::uint64_t address) {
+  const std::string bytes = read_memory(pid, address, 4096);
+  return bytes.substr(0, bytes.find('\0'));
+}
+
+std::string read_link(const std::string& path) {
+  std::string text(4096, '\0');
+  const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return text;
+}
+
+bool exists(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0;
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace
+
+struct Tracer::Question {
+  pid_t pid = 0;
+  const seccomp_data& call;
+};
+
+lower::BpfProgram traced_filter(lower::Arch arch, const std::vector<lower::Rule>& rules) {
+  std::vector<lower::Rule> asked = rules;
+  for (lower::Rule& rule : asked) {
+    if (is_asked(rule.call)) {
+      rule.action = {.kind = lower::ActionKind::error, .error = question_mark};
+    }
+  }
+  lower::BpfProgram program = lower::assemble(arch, asked);
+  const std::uint32_t mark = lower::bpf::answer_errno | static_cast<std::uint32_t>(question_mark);
+  for (lower::BpfInstruction& instruction : program.code) {
+    if (instruction.code == lower::bpf::answer && instruction.k == mark) {
+      instruction.k = answer_question;
+    }
+  }
+  return program;
+}
+
+lower::Action Tracer::decide(const seccomp_data& call) const {
+  for (const lower::Rule& rule : rules_) {
+    if (lower::syscall_number(arch_, rule.call) != call.nr) continue;
+    const bool applies = std::ranges::all_of(
+        rule.when, [&](const lower::ArgTest& test) { return holds(test, call, token_); });
+    if (applies) return rule.action;
+  }
+  return lower::not_there;
+}
+
+void Tracer::step() {
+  seccomp_notif question{};
+  if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &question) != 0) {
+    if (errno != EINTR && errno != ENOENT) listener_ = sys::Fd();
+    return;
+  }
+  const lower::Action action = decide(question.data);
+  observe(question, action);
+  seccomp_notif_resp answer{};
+  answer.id = question.id;
+  if (action.kind == lower::ActionKind::allow) {
+    answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  } else {
+    answer.error =
+        action.kind == lower::ActionKind::error ? -static_cast<int>(action.error) : -EPERM;
+  }
+  (void)::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+
+void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
+  const Question question{.pid = static_cast<pid_t>(asked.pid), .call = asked.data};
+  const auto rule = std::ranges::find_if(rules_, [&](const lower::Rule& known) {
+    return lower::syscall_number(arch_, known.call) == asked.data.nr;
+  });
+  if (rule == rules_.end()) return;
+  const SyscallId call = rule->call;
+  const bool refused = action.kind != lower::ActionKind::allow;
+  if (const PathCall* path = find_path_call(call)) {
+    const bool opens = call == syscall("open") || call == syscall("openat");
+    const std::uint64_t flags = opens ? asked.data.args[path->path + 1] : 0;
+    const bool writes = path->writes || (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
+    const int directory =
+        path->directory < 0 ? AT_FDCWD : static_cast<int>(asked.data.args[path->directory]);
+    observe_path(question, asked.data.args[path->path], directory, writes);
+  } else if (call == syscall("execve")) {
+    observe_program(question, asked.data.args[0]);
+  } else if (call == syscall("execveat")) {
+    observe_program(question, asked.data.args[1]);
+  } else if (call == syscall("connect")) {
+    observe_connect(question);
+  } else if (call == syscall("socket")) {
+    if (refused && asked.data.args[0] == AF_UNIX) {
+      say("socket", "a Unix socket", "ipc:connect:self");
+    }
+  } else if (refused) {
+    say("start", "a child process", "exec:spawn:PROGRAM");
+  }
+}
+
+void Tracer::observe_path(const Question& question, std::uint64_t pointer, int directory,
+                          bool writes) {
+  std::string path = read_text(question.pid, pointer);
+  if (path.empty()) return;
+  if (!path.starts_with('/')) {
+    const std::string base = directory == AT_FDCWD
+                                 ? read_link(format("/proc/{}/cwd", question.pid))
+                                 : read_link(format("/proc/{}/fd/{}", question.pid, directory));
+    if (!base.starts_with('/')) return;
+    path = base + "/" + path;
+  }
+  path = plain_path(path);
+  const std::string inside = format("/proc/{}/root{}", question.pid, path);
+  const bool is_there = exists(path);
+  // What the host does not have either is no refusal; a new file needs its directory.
+  if (!is_there && !(writes && exists(parent_of(path)))) return;
+  if (core::is_at_or_below(path, "/proc") || core::is_at_or_below(path, "/dev")) return;
+  if (writes ? !may_write(path) : !exists(inside)) {
+    say(writes ? "write" : "read", path, format("fs:{}:{}", writes ? "write" : "read", path));
+  }
+}
+
+bool Tracer::may_write(const std::string& path) const {
+  const std::uint64_t write = landlock_access({"write_file"}, 1);
+  const bool allowed = std::ranges::any_of(bound_.landlock, [&](const BoundRule& rule) {
+    return (rule.access & write) != 0 && core::is_at_or_below(path, rule.path);
+  });
+  return allowed && std::ranges::none_of(bound_.mounts, [&](const BoundMount& mount) {
+           const bool protects =
+               mount.kind == orders::MountKind::pin || mount.kind == orders::MountKind::cover;
+           constexpr std::uint64_t read_only = 1;
+           return protects && (mount.attributes & read_only) != 0 &&
+                  core::is_at_or_below(path, mount.target);
+         });
+}
+
+void Tracer::observe_program(const Question& question, std::uint64_t pointer) {
+  const std::string path = read_text(question.pid, pointer);
+  if (path.empty() || path == bound_.program || !exists(path)) return;
+  const std::string real = read_link(path);
+  const bool may_run = std::ranges::any_of(bound_.executables, [&](const std::string& known) {
+    return core::is_at_or_below(path, known) || core::is_at_or_below(real, known);
+  });
+  if (may_run) return;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  say("run", path, format("exec:spawn:{}", name));
+}
+
+void Tracer::observe_connect(const Question& question) {
+  const auto size = std::min<std::uint64_t>(question.call.args[2], sizeof(sockaddr_storage));
+  std::string bytes(size, '\0');
+  const iovec local{bytes.data(), bytes.size()};
+  const iovec remote{reinterpret_cast<void*>(question.call.args[1]), bytes.size()};
+  if (::process_vm_readv(question.pid, &local, 1, &remote, 1, 0) <
+      static_cast<ssize_t>(sizeof(sa_family_t))) {
+    return;
+  }
+  sa_family_t family = 0;
+  std::memcpy(&family, bytes.data(), sizeof(family));
+  if (family == AF_UNIX) {
+    const std::string path(bytes.substr(offsetof(sockaddr_un, sun_path)).c_str());
+    if (path.starts_with('/') && !exists(format("/proc/{}/root{}", question.pid, path)) &&
+        exists(path)) {
+      say("connect", path, format("ipc:connect:unix:{}", path));
+    }
+    return;
+  }
+  char text[INET6_ADDRSTRLEN] = {};
+  std::uint16_t port = 0;
+  bool is_local = true;
+  if (family == AF_INET && bytes.size() >= sizeof(sockaddr_in)) {
+    sockaddr_in address{};
+    std::memcpy(&address, bytes.data(), sizeof(address));
+    ::inet_ntop(AF_INET, &address.sin_addr, text, sizeof(text));
+    port = ntohs(address.sin_port);
+    is_local = std::string_view(text).starts_with("127.");
+  } else if (family == AF_INET6 && bytes.size() >= sizeof(sockaddr_in6)) {
+    sockaddr_in6 address{};
+    std::memcpy(&address, bytes.data(), sizeof(address));
+    ::inet_ntop(AF_INET6, &address.sin6_addr, text, sizeof(text));
+    port = ntohs(address.sin6_port);
+    is_local = std::string_view(text) == "::1";
+  }
+  if (is_local || port == 0) return;
+  const std::string host = family == AF_INET6 ? format("[{}]", text) : std::string(text);
+  say("connect", format("{}:{}", host, port), format("net:connect:{}:{}", host, port));
+}
+
+// Each line once, and a suggestion only if it is one.
+void Tracer::say(std::string_view what, std::string_view subject, const std::string& capability) {
+  const bool is_example = capability == "exec:spawn:PROGRAM";
+  const bool parses = is_example || core::parse_capability(capability, {}).has_value();
+  const std::string line =
+      format("denied {} {}: {}\n", what, escape_for_terminal(subject),
+             parses ? escape_for_terminal(capability) : "no capability can allow it");
+  constexpr std::size_t most_lines = 10000;
+  if (said_.size() < most_lines && said_.insert(line).second) {
+    (void)sys::write_all(output_.get(), line);
+  }
+}
 
 }  // namespace capgate::sandbox

@@ -1,38 +1,59 @@
 // run --trace: what the Plan refuses, one line each with the capability that would allow it.
 //
-// The filter's refusals become questions to the supervisor, which answers exactly what the filter
-// would have; calls that name a path, a program or a socket are looked at and let through to the
-// kernel, which decides as without tracing. So tracing only observes: a lost or wrong observation
-// changes no decision.
+//   denied open /home/alice/.netrc: fs:read:/home/alice/.netrc
+//
+// In a traced sandbox some calls become questions to the supervisor. Where the filter would refuse,
+// the answer is that very errno; every other call goes on to the kernel, where mounts, namespaces
+// and Landlock decide as ever. So tracing only observes, and if the supervisor goes away the
+// questions fail.
 #pragma once
 
-#include <map>
+#include <linux/seccomp.h>
+
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "lower/bpf.h"
+#include "lower/seccomp.h"
 #include "sandbox/bind.h"
 #include "sys/fd.h"
 
 namespace capgate::sandbox {
 
-// The filter with questions in place of refusals and of the calls that are looked at.
-[[nodiscard]] lower::BpfProgram traced(const lower::BpfProgram& filter);
+// The filter of `rules` with questions for the calls that name a path, a program or a socket.
+[[nodiscard]] lower::BpfProgram traced_filter(lower::Arch arch,
+                                              const std::vector<lower::Rule>& rules);
 
 class Tracer {
  public:
-  Tracer(lower::BpfProgram filter, const Bound& bound, sys::Fd output)
-      : filter_(std::move(filter)), bound_(bound), output_(std::move(output)) {}
+  Tracer(lower::Arch arch, std::vector<lower::Rule> rules, const lower::ExecToken& token,
+         const Bound& bound, sys::Fd output)
+      : arch_(arch),
+        rules_(std::move(rules)),
+        token_(token),
+        bound_(bound),
+        output_(std::move(output)) {}
 
   void listen(sys::Fd listener) { listener_ = std::move(listener); }
   [[nodiscard]] int fd() const { return listener_.get(); }
+  // Answers one question.
   void step();
 
  private:
-  void say(const std::string& line);
+  struct Question;
+  [[nodiscard]] lower::Action decide(const seccomp_data& call) const;
+  void observe(const seccomp_notif& question, const lower::Action& action);
+  void observe_path(const Question& question, std::uint64_t pointer, int directory, bool writes);
+  void observe_program(const Question& question, std::uint64_t pointer);
+  void observe_connect(const Question& question);
+  [[nodiscard]] bool may_write(const std::string& path) const;
+  void say(std::string_view what, std::string_view subject, const std::string& capability);
 
-  lower::BpfProgram filter_;
+  lower::Arch arch_;
+  std::vector<lower::Rule> rules_;
+  lower::ExecToken token_;
   const Bound& bound_;
   sys::Fd output_;
   sys::Fd listener_;
