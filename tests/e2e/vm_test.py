@@ -51,7 +51,8 @@ def kernel(line):
     if not os.path.exists(image):
         os.makedirs(PLACE, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=PLACE) as place:
-            command("apt-get", "download", "-qq", name, cwd=place, timeout=DOWNLOAD_SECONDS)
+            command("apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", name, cwd=place,
+                    timeout=DOWNLOAD_SECONDS)
             package, = os.listdir(place)
             command("dpkg-deb", "-x", package, "contents", cwd=place)
             version = name.removeprefix("linux-image-")

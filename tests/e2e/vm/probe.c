@@ -43,6 +43,16 @@ static int hold(long megabytes, int sharing) {
   return say("held", megabytes);
 }
 
+// Memory that belongs to a file, and is mapped nowhere.
+static int fill(int file, long megabytes) {
+  static char block[mebi];
+  if (file < 0) return failed("open");
+  for (long held = 0; held < megabytes; ++held) {
+    if (write(file, block, mebi) != mebi) return failed("write");
+  }
+  return say("held", megabytes);
+}
+
 static void wait_for_end_of_input(void) {
   char byte;
   while (read(STDIN_FILENO, &byte, 1) > 0) {
@@ -104,6 +114,16 @@ int main(int count, char** words) {
   if (strcmp(verb, "hold") == 0) return hold(number, MAP_PRIVATE);
   if (strcmp(verb, "share") == 0) {
     const int status = hold(number, MAP_SHARED);
+    wait_for_end_of_input();
+    return status;
+  }
+  if (strcmp(verb, "memfd") == 0) {
+    const int status = fill(memfd_create("probe", 0), number);
+    wait_for_end_of_input();
+    return status;
+  }
+  if (strcmp(verb, "tmpfs") == 0) {
+    const int status = fill(open("/tmp/fill", O_WRONLY | O_CREAT | O_EXCL, 0600), number);
     wait_for_end_of_input();
     return status;
   }
