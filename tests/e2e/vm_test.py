@@ -1,0 +1,128 @@
+"""capgate run on stock Debian kernels in qemu: limits by cgroup v2, and an older Landlock.
+
+The guest has no disk and no network: an initramfs with busybox, capgate, a static probe and the
+checks of tests/e2e/vm. The checks print one line for each claim, and each line is judged here. The
+kernels come from Debian's mirror into .deps/vm.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import launch
+
+SOURCES = os.path.join(launch.ROOT, "tests/e2e/vm")
+PLACE = os.path.join(launch.ROOT, ".deps/vm")
+BUSYBOX = "/usr/bin/busybox"
+DOWNLOAD_SECONDS = 300
+# Without KVM, on a busy machine. A guest that works needs a fraction of it.
+BOOT_SECONDS = 150
+KERNEL_WORDS = ("console=ttyS0 quiet panic=-1 cgroup_no_v1=all "
+                "lsm=landlock,lockdown,yama,integrity,apparmor,bpf")
+RESULT = re.compile(r"^RESULT (\S+) (ok|FAIL)(?: (.*))?$", re.MULTILINE)
+
+
+def command(*words, **options):
+    """The output of a command that must succeed."""
+    options.setdefault("timeout", BOOT_SECONDS)
+    return subprocess.run(words, check=True, stdout=subprocess.PIPE, **options).stdout
+
+
+def newest_kernel(line):
+    """The name of the newest cloud kernel of a line such as 6.12 that apt knows of."""
+    names = command("apt-cache", "pkgnames", f"linux-image-{line}.").decode().split()
+    pattern = re.compile(rf"linux-image-{re.escape(line)}\.[0-9.+-]+(deb12)?-cloud-amd64")
+    kernels = [name for name in names if pattern.fullmatch(name)]
+    return max(kernels, default=None, key=lambda name: [int(n) for n in re.findall("[0-9]+", name)])
+
+
+def kernel(line):
+    """The path of the newest kernel of that line, downloaded once."""
+    name = newest_kernel(line)
+    if name is None:
+        command("apt-get", "update", "-qq", timeout=DOWNLOAD_SECONDS)
+        name = newest_kernel(line)
+    if name is None:
+        raise LookupError(f"apt knows no cloud kernel {line}")
+    image = os.path.join(PLACE, name)
+    if not os.path.exists(image):
+        os.makedirs(PLACE, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=PLACE) as place:
+            command("apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", name, cwd=place,
+                    timeout=DOWNLOAD_SECONDS)
+            package, = os.listdir(place)
+            command("dpkg-deb", "-x", package, "contents", cwd=place)
+            version = name.removeprefix("linux-image-")
+            os.rename(os.path.join(place, "contents/boot", f"vmlinuz-{version}"), image)
+    return image
+
+
+def build_root(place):
+    """The guest's tree, but for the checks."""
+    for directory in ("usr/bin", "usr/sbin", "usr/lib", "usr/lib64", "etc"):
+        os.makedirs(os.path.join(place, directory))
+    for name in ("bin", "sbin", "lib", "lib64"):
+        os.symlink(f"usr/{name}", os.path.join(place, name))
+    programs = os.path.join(place, "usr/bin")
+    shutil.copy(BUSYBOX, programs)
+    for name in command(BUSYBOX, "--list").decode().split():
+        if name != "busybox":
+            os.symlink("busybox", os.path.join(programs, name))
+    shutil.copy(launch.CAPGATE, os.path.join(programs, "capgate"))
+    command("gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread",
+            os.path.join(SOURCES, "probe.c"), "-o", os.path.join(programs, "probe"))
+    with open(os.path.join(place, "etc/passwd"), "w", encoding="utf-8") as accounts:
+        accounts.write("root:x:0:0::/root:/bin/sh\n"
+                       f"user:x:{launch.ORDINARY}:{launch.ORDINARY}::/home/user:/bin/sh\n")
+    shutil.copy(os.path.join(SOURCES, "library"), place)
+    shutil.copy(os.path.join(SOURCES, "init"), place)
+    os.chmod(os.path.join(place, "init"), 0o755)
+
+
+def pack(root, image):
+    names = "\0".join(os.path.relpath(os.path.join(at, name), root)
+                      for at, directories, files in os.walk(root) for name in directories + files)
+    with open(image, "wb") as file:
+        subprocess.run(["cpio", "--create", "--null", "--format=newc", "--owner=0:0", "--quiet"],
+                       cwd=root, input=names.encode(), stdout=file, check=True,
+                       timeout=BOOT_SECONDS)
+
+
+def boot(line, checks):
+    """What the console shows until the guest powers off."""
+    with tempfile.TemporaryDirectory() as place:
+        root = os.path.join(place, "root")
+        build_root(root)
+        shutil.copy(os.path.join(SOURCES, checks), os.path.join(root, "checks"))
+        image = os.path.join(place, "initramfs")
+        pack(root, image)
+        try:
+            return command(
+                "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-smp", "1", "-nographic",
+                "-no-reboot", "-nic", "none", "-kernel", kernel(line), "-initrd", image,
+                "-append", KERNEL_WORDS, stdin=subprocess.DEVNULL).decode(errors="replace")
+        except subprocess.TimeoutExpired as late:
+            return (late.stdout or b"").decode(errors="replace")
+
+
+class Kernels(unittest.TestCase):
+    def assert_all_true(self, line, checks):
+        console = boot(line, checks).replace("\r", "")
+        results = RESULT.findall(console)
+        for name, verdict, detail in results:
+            with self.subTest(kernel=line, claim=name):
+                self.assertEqual(verdict, "ok", detail)
+        self.assertIn(("done", "ok", ""), results, f"the checks did not end:\n{console}")
+
+    def test_limits_by_cgroup_v2(self):
+        self.assert_all_true("6.12", "limits.checks")
+
+    def test_files_under_landlock_abi_2(self):
+        self.assert_all_true("6.1", "landlock.checks")
+
+
+if __name__ == "__main__":
+    unittest.main()
