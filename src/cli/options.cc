@@ -33,6 +33,13 @@ std::expected<void, UsageError> check_choice(const Option& option, std::string_v
               best ? format("did you mean {}?", *best) : format("known are: {}", known));
 }
 
+std::string usage_line(const Command& command) {
+  const std::string_view space = command.operands.empty() ? "" : " ";
+  return command.operands_end_options
+             ? format("capgate {} [OPTIONS]{}{}", command.name, space, command.operands)
+             : format("capgate {}{}{} [OPTIONS]", command.name, space, command.operands);
+}
+
 class Reader {
  public:
   Reader(const Command& command, std::span<const std::string> words)
@@ -87,11 +94,11 @@ class Reader {
     const std::size_t count = arguments_.operands.size();
     if (count < command_.least_operands) {
       return fail(format("{} needs {}", command_.name, command_.operands),
-                  format("see capgate {} --help", command_.name));
+                  format("usage: {}", usage_line(command_)));
     }
     if (count > command_.most_operands) {
       return fail(format("unexpected word {}", quoted(arguments_.operands[command_.most_operands])),
-                  format("usage: capgate {} {} [OPTIONS]", command_.name, command_.operands));
+                  format("usage: {}", usage_line(command_)));
     }
     return {};
   }
@@ -128,8 +135,7 @@ std::expected<Arguments, UsageError> parse_arguments(const Command& command,
 }
 
 std::string command_help(const Command& command) {
-  std::string out = format("{}\n\nusage: capgate {}{}{} [OPTIONS]\n", command.summary, command.name,
-                           command.operands.empty() ? "" : " ", command.operands);
+  std::string out = format("{}\n\nusage: {}\n", command.summary, usage_line(command));
   if (!command.details.empty()) out += format("\n{}\n", command.details);
   out += "\noptions:\n";
   for (const Option& option : command.options) {

@@ -1,6 +1,7 @@
 // capgate run: a server in its sandbox.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <utility>
 
@@ -30,6 +31,9 @@ constexpr Option options[] = {
     {.name = "--allow", .value = "CAP", .help = "one more capability", .repeatable = true},
     set_option,
     tool_option,
+    {.name = "--profile",
+     .value = "NAME",
+     .help = "keep HOME from run to run, in the state directory of this name"},
     {.name = "--grace",
      .value = "SECONDS",
      .help = "after the end of input: wait, TERM, wait, KILL (without it the server decides)"},
@@ -81,6 +85,40 @@ std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Ou
   return static_cast<int>(*seconds);
 }
 
+// $XDG_STATE_HOME/capgate/NAME/home, made for the user alone. Empty without --profile.
+std::expected<std::string, int> state_directory(const Arguments& arguments, Output& output) {
+  const auto name = arguments.value("--profile");
+  if (!name) return "";
+  const bool valid =
+      !name->empty() && name->size() <= 64 && *name != "." && *name != ".." &&
+      std::ranges::all_of(*name, [](char c) {
+        return is_lower(c) || is_upper(c) || is_digit(c) || c == '-' || c == '_' || c == '.';
+      });
+  if (!valid) {
+    return std::unexpected(usage_error(format("--profile cannot be {}", quoted(*name)),
+                                       "write letters, digits, '-', '_' and '.'", output));
+  }
+  const std::string state = variable("XDG_STATE_HOME");
+  const std::string base = state.starts_with('/') ? state : home_directory() + "/.local/state";
+  auto made = sys::make_directories(format("{}/capgate/{}/home", base, *name));
+  if (!made) {
+    return std::unexpected(
+        usage_error(format("cannot make {}: {}", escape_for_terminal(made.error().subject),
+                           sys::reason(made.error())),
+                    "set XDG_STATE_HOME to a directory of yours", output));
+  }
+  return *made;
+}
+
+// Whether a limit can be held is known only when it is set up, so these are not the compiler's.
+std::vector<std::string> take_limits(std::vector<std::string>& accepted) {
+  const auto limits = std::ranges::partition(
+      accepted, [](const std::string& text) { return !text.starts_with("limit:"); });
+  std::vector<std::string> out(limits.begin(), limits.end());
+  accepted.erase(limits.begin(), limits.end());
+  return out;
+}
+
 int run(const Arguments& arguments, Output& output) {
   const Wanted wanted{.manifest = std::string(arguments.value("--manifest").value_or("")),
                       .allow = arguments.values("--allow"),
@@ -90,6 +128,9 @@ int run(const Arguments& arguments, Output& output) {
   if (auto read = read_accepted(arguments, loaded->options, output); !read) return refuse(output);
   const auto grace = read_grace(arguments, output);
   if (!grace) return refuse(output);
+  const auto state = state_directory(arguments, output);
+  if (!state) return refuse(output);
+  std::vector<std::string> accepted_limits = take_limits(loaded->options.accepted);
 #if defined(__aarch64__)
   loaded->options.arch = lower::Arch::aarch64;
 #endif
@@ -106,6 +147,8 @@ int run(const Arguments& arguments, Output& output) {
                        .environment = environment(),
                        .home = loaded->options.home,
                        .path = path.empty() ? std::string(lower::sandbox_path) : path,
+                       .accepted_limits = std::move(accepted_limits),
+                       .state = *state,
                        .grace = *grace,
                        .report = std::string(arguments.value("--report").value_or("")),
                        .trace = std::string(arguments.value("--trace").value_or("")),

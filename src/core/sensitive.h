@@ -36,9 +36,11 @@ struct StartupPath {
 [[nodiscard]] std::span<const StartupPath> home_startup_paths();
 
 // File names inside workspaces that usually hold secrets (glob on the last component, any depth;
-// only ".git/config" has two components). The native engine masks the ones that exist at fixed
-// places; other targets can only note them.
+// only ".git/config" has two components), for notes.
 [[nodiscard]] std::span<const std::string_view> workspace_secret_globs();
+
+// The plain names among them, which the native engine hides at the root of a granted directory.
+[[nodiscard]] std::span<const std::string_view> workspace_secret_names();
 
 // One of these globs matches the end of `path`, and it is no example such as ".env.sample".
 [[nodiscard]] bool is_workspace_secret(std::string_view path);

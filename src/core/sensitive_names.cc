@@ -8,6 +8,29 @@
 namespace capgate::core {
 namespace {
 
+constexpr std::string_view secret_names[] = {
+    ".env",
+    ".env.development",
+    ".env.development.local",
+    ".env.local",
+    ".env.production",
+    ".env.production.local",
+    ".env.staging",
+    ".env.test",
+    ".envrc",
+    "credentials.json",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "id_rsa",
+    "secrets.toml",
+    "secrets.yaml",
+    "secrets.yml",
+    "service-account.json",
+    "terraform.tfstate",
+    "terraform.tfstate.backup",
+};
+
 constexpr std::string_view secret_globs[] = {".env",
                                              ".env.*",
                                              ".envrc",
@@ -222,6 +245,7 @@ constexpr std::string_view variable_prefixes[] = {
 }  // namespace
 
 std::span<const std::string_view> workspace_secret_globs() { return secret_globs; }
+std::span<const std::string_view> workspace_secret_names() { return secret_names; }
 std::span<const std::string_view> protected_workspace_paths() { return workspace_protected; }
 std::span<const std::string_view> loader_variables() { return variables; }
 std::span<const std::string_view> loader_variable_prefixes() { return variable_prefixes; }

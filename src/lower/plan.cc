@@ -153,6 +153,7 @@ void write_plan(JsonWriter& json, const Plan& plan) {
   write_holes(json, plan);
   write_mounts(json, plan);
   write_texts(json, "protected", plan.protected_names);
+  write_texts(json, "hidden", plan.hidden_names);
   write_texts(json, "programs", plan.programs);
   write_landlock(json, plan);
   write_limits(json, plan);

@@ -65,6 +65,7 @@ struct Plan {
   std::string version;
   std::vector<PlanMount> mounts;
   std::vector<std::string> protected_names;  // read-only below the root of each writable grant
+  std::vector<std::string> hidden_names;     // empty at the root of each granted directory
   std::vector<LandlockRule> landlock;
   SeccompNeeds seccomp;
   Arch arch = Arch::x86_64;

@@ -50,12 +50,33 @@ std::string_view rights_name(FileRights rights) {
   return "read";
 }
 
+bool is_partial(const core::FsCapability& fs) {
+  const FileRights rights = core::rights_of(fs.actions);
+  return rights.has(FileRights::modify) != rights.has(FileRights::remove);
+}
+
+bool holds_partial_grant(const core::Policy& policy, std::string_view directory) {
+  return std::ranges::any_of(policy.files, [&](const auto& grant) {
+    return is_partial(grant.capability) && !is_private_tmp(grant.capability) &&
+           core::is_at_or_below(grant.capability.path.base, directory);
+  });
+}
+
+// Landlock adds up what the directories above a path allow, so a grant that may add but not remove
+// cannot lie below the private HOME, where the server may do both. Then HOME is elsewhere.
+std::string_view private_home(const Input& input) {
+  const std::string& home = input.options.home;
+  if (home.empty()) return home_hole;
+  if (!holds_partial_grant(input.policy, home)) return home;
+  return holds_partial_grant(input.policy, default_home) ? "/home/server" : default_home;
+}
+
 class Planner {
  public:
   explicit Planner(const Input& input)
       : input_(input),
         policy_(input.policy),
-        home_(input.options.home.empty() ? home_hole : input.options.home),
+        home_(private_home(input)),
         support_("the native engine", input) {
     plan_.server = input.manifest.name;
     plan_.version = input.manifest.version;
@@ -86,6 +107,15 @@ class Planner {
 
  private:
   void refuse_what_is_not_there_yet() {
+    for (const auto& grant : policy_.files) {
+      const core::FsCapability& fs = grant.capability;
+      if (!is_partial(fs) || is_private_tmp(fs) || !core::is_at_or_below(fs.path.base, "/tmp")) {
+        continue;
+      }
+      support_.unsupported(fs, grant.origins,
+                           "below /tmp, which is the server's own, it is fs:write",
+                           "write fs:write, or use a directory outside /tmp");
+    }
     for (const auto& grant : policy_.variables) {
       if (grant.capability.to.empty()) continue;
       support_.unsupported(grant.capability, grant.origins, "sealed values are not implemented yet",
@@ -180,6 +210,12 @@ class Planner {
              .directory = fs.path.shape == core::PathPattern::Shape::tree,
              .origins = &grant.origins});
       mask_credentials(grant);
+    }
+    if (std::ranges::any_of(plan_.mounts,
+                            [](const PlanMount& m) { return m.origins != nullptr; })) {
+      for (const std::string_view name : core::workspace_secret_names()) {
+        plan_.hidden_names.emplace_back(name);
+      }
     }
     if (!writes) return;
     for (const std::string_view name : core::protected_workspace_paths()) {

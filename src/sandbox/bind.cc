@@ -47,6 +47,13 @@ const std::string* find_variable(const std::vector<std::string>& environment,
   return found == environment.end() ? nullptr : &*found;
 }
 
+// Where the Plan puts the private HOME.
+std::string home_of(const lower::Plan& plan) {
+  const auto home = std::ranges::find(
+      plan.environment, "HOME", [](const auto& entry) { return std::string_view(entry.first); });
+  return home == plan.environment.end() ? "/home/user" : home->second;
+}
+
 // A grant with its holes filled: one path and the strongest rights that any grant gives it.
 struct Grant {
   HostPath path;
@@ -56,16 +63,14 @@ struct Grant {
 class Binder {
  public:
   Binder(const lower::Plan& plan, const Launcher& launcher)
-      : plan_(plan),
-        launcher_(launcher),
-        spawns_(!plan.programs.empty()),
-        home_(launcher.caller.home) {}
+      : plan_(plan), launcher_(launcher), spawns_(!plan.programs.empty()), home_(home_of(plan)) {}
 
   std::expected<Bound, Refusal> bind(const std::vector<std::string>& command) {
     server_ = TRY(find_program(command, launcher_.caller));
     for (const std::string& name : plan_.programs) {
       spawned_.push_back(TRY(find_spawned(name, launcher_.caller)));
     }
+    if (auto done = set_environment(); !done) return std::unexpected(std::move(done).error());
     if (auto done = read_grants(); !done) return std::unexpected(std::move(done).error());
     for (const PlanMount& mount : plan_.mounts) {
       if (auto done = place(mount); !done) return std::unexpected(std::move(done).error());
@@ -76,7 +81,7 @@ class Binder {
       for (const auto& [place, target] : program->links) tree_.symlink(place, target);
     }
     if (auto done = allow(); !done) return std::unexpected(std::move(done).error());
-    if (auto done = set_environment(); !done) return std::unexpected(std::move(done).error());
+    name_sockets();
 
     bound_.program = server_.file;
     bound_.program_identity = server_.identity;
@@ -142,6 +147,11 @@ class Binder {
                   .help = "grant a file without /**"});
     }
     if (!opened && writable && !directory && !identify(path)) {
+      if (!launcher_.makes_missing_files) {
+        bound_.notes.push_back(
+            format("fs: {} is missing and would be made empty", escape_for_terminal(path)));
+        return {};
+      }
       if (!make_empty_file(path)) return std::unexpected(std::move(opened).error());
       opened = open_host_path(path);
     }
@@ -255,8 +265,18 @@ class Binder {
   }
 
   void place_tmpfs(const std::string& target, std::uint64_t size) {
+    if (target == home_ && !launcher_.state.empty()) return place_state(target);
     const bool shared = target == "/tmp" || target == "/dev/shm";
     tree_.tmpfs(target, size, shared ? 01777 : 0700, writable_attributes());
+  }
+
+  // HOME of a profile: a directory of the host that is kept from run to run.
+  void place_state(const std::string& target) {
+    const sys::Fd directory(::open(launcher_.state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const auto identity = identify(directory.get());
+    if (!identity) return;
+    tree_.bind(target, launcher_.state, *identity, writable_attributes(), true);
+    state_is_home_ = true;
   }
 
   Done place_device(const std::string& target) {
@@ -333,11 +353,30 @@ class Binder {
       for (const auto& [place, target] : grant.path.links) tree_.symlink(place, target);
       const std::uint64_t attributes =
           grant.writable ? writable_attributes() : std::uint64_t{MOUNT_ATTR_RDONLY};
+      make_mount_point(path, grant.path.identity);
       tree_.bind(path, path, grant.path.identity, attributes, true);
-      if (grant.writable && grant.path.identity.is_directory()) protect(path, grant.path.fd.get());
       mask(path);
+      if (!grant.path.identity.is_directory()) continue;
+      hide_secrets(path, grant.path.fd.get());
+      if (grant.writable) protect(path, grant.path.fd.get());
     }
     for (auto& [path, grant] : grants_) bound_.kept.push_back(std::move(grant.path.fd));
+  }
+
+  // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on.
+  void make_mount_point(const std::string& path, const Identity& identity) {
+    if (!state_is_home_ || !core::is_at_or_below(path, home_) || path == home_) return;
+    std::string at = launcher_.state;
+    for (const std::string_view part : split(path.substr(home_.size() + 1), '/')) {
+      at += '/';
+      at += part;
+      const bool is_last = at.size() == launcher_.state.size() + path.size() - home_.size();
+      if (!is_last || identity.is_directory()) {
+        ::mkdir(at.c_str(), 0700);
+      } else {
+        const sys::Fd made(::open(at.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      }
+    }
   }
 
   // Scripts and prefixes are read-only grants of files that the command line names.
@@ -372,7 +411,7 @@ class Binder {
     for (const std::string& name : plan_.protected_names) {
       protect_one(base, directory, base + "/" + name);
     }
-    for (const core::ReadOnlyPath& path : core::startup_below(base, home_)) {
+    for (const core::ReadOnlyPath& path : core::startup_below(base, launcher_.caller.home)) {
       protect_one(base, directory, path.path);
     }
   }
@@ -400,6 +439,19 @@ class Binder {
       const std::string ancestor(path.substr(0, slash));
       const auto identity = identify_at(directory, ancestor.substr(base.size() + 1));
       if (identity && !tree_.has(ancestor)) tree_.pin(ancestor, *identity, 0);
+    }
+  }
+
+  // Files of a workspace that usually hold secrets, at its root. Nothing walks a granted tree.
+  void hide_secrets(const std::string& base, int directory) {
+    for (const std::string& name : plan_.hidden_names) {
+      const std::string path = base + "/" + name;
+      const auto identity = identify_at(directory, name);
+      if (!identity || identity->type == S_IFLNK || grants_.contains(path) || tree_.has(path)) {
+        continue;
+      }
+      tree_.cover(path, *identity);
+      bound_.masked.push_back(path);
     }
   }
 
@@ -497,7 +549,9 @@ class Binder {
       return {};
     }
     const std::string path = filled(planned.path);
-    if (contains(planned.rights, std::string_view("refer")) && launcher_.landlock_abi < 2) {
+    const bool is_own = path == home_ || path == "/tmp" || path == "/dev/shm";
+    if (contains(planned.rights, std::string_view("refer")) && launcher_.landlock_abi < 2 &&
+        !is_own) {
       return std::unexpected(Refusal{
           .message = "this kernel's Landlock cannot allow moves between directories (ABI 1)",
           .help = "a kernel of 5.19 or later can"});
@@ -548,13 +602,16 @@ class Binder {
         bound_.environment.push_back(*entry);
       }
     }
+    return {};
+  }
+
+  void name_sockets() {
     for (const std::string& path : sockets_) {
       if (path.starts_with("/tmp/.X11-unix/X")) pass_on("DISPLAY");
       if (path.ends_with("/bus")) {
         bound_.environment.push_back("DBUS_SESSION_BUS_ADDRESS=unix:path=" + path);
       }
     }
-    return {};
   }
 
   void pass_on(std::string_view name) {
@@ -583,6 +640,7 @@ class Binder {
   std::map<std::string, std::vector<std::string>> globbed_;
   std::vector<std::string> sockets_;
   bool grants_pending_ = true;
+  bool state_is_home_ = false;
   Tree tree_;
   Bound bound_;
 };

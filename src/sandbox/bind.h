@@ -28,6 +28,8 @@ struct Launcher {
   std::vector<std::string> environment;  // NAME=VALUE
   std::uint32_t uid = 0;
   int landlock_abi = 0;
+  bool makes_missing_files = true;  // a dry run makes nothing
+  std::string state = {};           // --profile: a directory of the host that is HOME inside
 };
 
 struct BoundMount {

@@ -21,6 +21,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "sandbox/doctor.h"
 #include "sys/file.h"
 
 extern "C" {
@@ -287,7 +288,10 @@ std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser
   }
   const int error = errno;
   if (user.leaves_root && !return_to_root()) return refuse("cannot return to root", errno);
-  if (pid < 0) return refuse("cannot make the namespaces", error);
+  if (pid < 0) {
+    return refuse("cannot make the namespaces", error,
+                  explain_launch_failure("clone3", error, read_host()));
+  }
   sandbox.pid = pid;
   sandbox.init = sys::Fd(pidfd);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

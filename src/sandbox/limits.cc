@@ -1,5 +1,6 @@
 #include "sandbox/limits.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstring>
 
 #include "base/format.h"
@@ -60,11 +62,14 @@ std::uint64_t number_after(std::string_view text, std::string_view key) {
 
 class LimitSetup {
  public:
-  std::expected<Limits, Refusal> set_up(const std::vector<lower::PlanLimit>& limits) {
+  std::expected<Limits, Refusal> set_up(const std::vector<lower::PlanLimit>& limits,
+                                        const std::vector<std::string>& accepted) {
     find_v2();
     for (const lower::PlanLimit& limit : limits) {
       std::string mechanism = hold(limit);
-      if (mechanism.empty() && !limit.is_default) {
+      const std::string text =
+          format("limit:{}:{}", limit.name, limit_text(limit.name, limit.value));
+      if (mechanism.empty() && !limit.is_default && !contains(accepted, text)) {
         return std::unexpected(Refusal{
             .message = format("limit:{}:{} cannot be held on this host", limit.name,
                               limit_text(limit.name, limit.value)),
@@ -74,14 +79,13 @@ class LimitSetup {
       out_.held_.push_back(
           {.name = limit.name, .value = limit.value, .mechanism = std::move(mechanism)});
     }
-    if (!v2_.empty()) {
-      out_.v2_ = sys::Fd(::open(v2_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    }
+    if (auto entered = enter_v2(); !entered) return std::unexpected(std::move(entered).error());
     return std::move(out_);
   }
 
  private:
-  // A sibling of our own cgroup: a cgroup that holds processes cannot have limited children.
+  // A sibling of our own cgroup: a cgroup that holds processes cannot have limited children. Moving
+  // there takes the right to write the common parent's list of processes.
   void find_v2() {
     struct statfs info{};
     if (::statfs(std::string(cgroup_root).c_str(), &info) != 0 ||
@@ -91,16 +95,53 @@ class LimitSetup {
     const auto own = own_cgroup("");
     if (!own || *own == "/") return;
     const std::string parent = format("{}{}", cgroup_root, own->substr(0, own->rfind('/')));
+    const std::string procs = parent + "/cgroup.procs";
+    if (::faccessat(AT_FDCWD, procs.c_str(), W_OK, AT_EACCESS) != 0) return;
     const std::string enabled = read_small(parent + "/cgroup.subtree_control");
-    if (!enabled.contains("memory") && !enabled.contains("pids")) return;
+    if (trim(enabled).empty()) return;
     v2_ = make_directory(parent);
   }
 
+  // Root leaves root before it makes the namespaces, and then may not clone into the cgroup; but
+  // what it opened before stays open to its child.
+  std::expected<void, Refusal> enter_v2() {
+    if (v2_.empty()) return {};
+    if (::geteuid() == 0) {
+      out_.procs_.emplace_back(::open((v2_ + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC));
+    } else {
+      out_.v2_ = sys::Fd(::open(v2_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    }
+    if (out_.v2_.get() < 0 && out_.procs_.back().get() < 0) {
+      return std::unexpected(
+          Refusal{.message = format("cannot enter {}: {}", v2_, std::strerror(errno)),
+                  .help = "see capgate doctor"});
+    }
+    return {};
+  }
+
+  // Named after this process. What a killed one left behind goes first.
   std::string make_directory(const std::string& parent) {
+    sweep(parent);
     std::string path = format("{}/capgate-{}", parent, ::getpid());
-    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return {};
+    if (::mkdir(path.c_str(), 0700) != 0) return {};
     out_.directories_.push_back(path);
     return path;
+  }
+
+  static void sweep(const std::string& parent) {
+    DIR* listing = ::opendir(parent.c_str());
+    if (listing == nullptr) return;
+    while (const dirent* entry = ::readdir(listing)) {
+      const std::string_view name = entry->d_name;
+      if (!name.starts_with("capgate-")) continue;
+      pid_t owner = 0;
+      const std::string_view digits = name.substr(name.find('-') + 1);
+      std::from_chars(digits.data(), digits.data() + digits.size(), owner);
+      const bool is_gone =
+          owner == ::getpid() || (owner > 0 && ::kill(owner, 0) != 0 && errno == ESRCH);
+      if (is_gone) ::rmdir(format("{}/{}", parent, name).c_str());  // fails while it is in use
+    }
+    ::closedir(listing);
   }
 
   // The mechanism that holds it, or nothing.
@@ -202,8 +243,9 @@ std::string Limits::explain_end() const {
                 limit_text("memory", memory_), limit_text("memory", memory_ * 2));
 }
 
-std::expected<Limits, Refusal> set_up_limits(const std::vector<lower::PlanLimit>& limits) {
-  return LimitSetup().set_up(limits);
+std::expected<Limits, Refusal> set_up_limits(const std::vector<lower::PlanLimit>& limits,
+                                             const std::vector<std::string>& accepted) {
+  return LimitSetup().set_up(limits, accepted);
 }
 
 std::uint64_t memory_of_descendants(pid_t pid) {

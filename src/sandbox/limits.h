@@ -6,7 +6,8 @@
 //   launch(..., limits->placement());
 //   limits->explain_end()    "memory limit 512M reached; raise it with limit:memory:1G"
 //
-// A limit that the manifest states and that cannot be held is a refusal. The defaults are held as
+// A limit that the manifest states and that cannot be held is a refusal, unless it is accepted by
+// name. The defaults are held as
 // well as possible, and the report says how.
 #pragma once
 
@@ -60,7 +61,7 @@ class Limits {
 };
 
 [[nodiscard]] std::expected<Limits, Refusal> set_up_limits(
-    const std::vector<lower::PlanLimit>& limits);
+    const std::vector<lower::PlanLimit>& limits, const std::vector<std::string>& accepted);
 
 // Anonymous and shared memory of a process and all of its descendants, in bytes.
 [[nodiscard]] std::uint64_t memory_of_descendants(pid_t pid);

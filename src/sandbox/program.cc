@@ -73,6 +73,14 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   return found ? refuse(126, "is not executable") : refuse(127, "command not found");
 }
 
+// "python3.11" is a python.
+bool is_interpreter(std::string_view name) {
+  constexpr std::string_view interpreters[] = {"bun",  "deno", "java", "julia",  "lua", "node",
+                                               "perl", "php",  "pypy", "python", "ruby"};
+  const std::string_view base = name.substr(0, name.find_first_of("-.0123456789"));
+  return contains(interpreters, base);
+}
+
 class Finder {
  public:
   explicit Finder(const Caller& caller) : caller_(caller) {}
@@ -198,12 +206,13 @@ class Finder {
     }
   }
 
-  // DIR of DIR/bin/program, where libraries and modules are. Not where it would open a home
+  // DIR of DIR/bin/python3, where an interpreter has its library. Not where it would open a home
   // directory or credentials: then the program has to do with its file.
   void add_prefix(std::string_view path) {
     const std::string directory = directory_of(path);
-    if (name_of(directory) != "bin") return;
+    if (name_of(directory) != "bin" || !is_interpreter(name_of(path))) return;
     std::string prefix = directory_of(directory);
+    if (!identify(prefix + "/lib") && !identify(prefix + "/pyvenv.cfg")) return;
     if (prefix == "/" || core::is_at_or_below(prefix, "/usr") ||
         core::is_at_or_below(prefix, "/nix/store")) {
       return;

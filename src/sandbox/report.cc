@@ -4,6 +4,8 @@
 #include <linux/mount.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "core/describe.h"
 #include "core/version.h"
@@ -117,8 +119,10 @@ void write_guarantees(JsonWriter& json, const lower::Plan& plan, const Bound& bo
     report.guarantee(format("{} can be {}", mount.target, read_only ? "read" : "read and written"),
                      user.leaves_root ? "idmapped bind mount, Landlock" : "bind mount, Landlock");
   }
-  report.guarantee("no other file of the host can be seen",
-                   "mount namespace with a root of its own");
+  report.guarantee(
+      "no other file of the host can be seen, but /usr and the parts of /etc that every program "
+      "needs",
+      "mount namespace with a root of its own");
   for (const std::string& path : bound.masked) {
     report.guarantee(
         format("{} is hidden", path),
@@ -167,11 +171,22 @@ void write_limits(JsonWriter& json, const Limits& limits) {
   json.end_array();
 }
 
+bool grants_a_directory(const Bound& bound) {
+  return std::ranges::any_of(bound.mounts, [](const BoundMount& mount) {
+    return mount.owned && mount.identity.is_directory();
+  });
+}
+
 std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
                                     const Limits& limits, const HostUser& user) {
   std::vector<std::string> out;
-  for (const std::string& path : bound.not_held) {
-    out.push_back(format("{} did not exist and can be made by the server", path));
+  if (!bound.not_held.empty()) {
+    std::string names;
+    for (const std::string& path : bound.not_held) {
+      names += format("{}{}", names.empty() ? "" : ", ", path);
+    }
+    out.push_back(
+        format("not there at the start, so the server can make them; told at the end: {}", names));
   }
   const bool writes = !plan.protected_names.empty();
   if (writes) out.emplace_back("protected names deeper in a writable grant are not protected");
@@ -183,11 +198,20 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
   if (plan.network.dns) {
     out.emplace_back("declared net:connect endpoints are not reachable: there is no network yet");
   }
+  if (!plan.network.published.empty()) {
+    out.emplace_back("declared net:listen ports are not reachable from outside: not there yet");
+  }
+  if (plan.seccomp.unix_sockets && grants_a_directory(bound)) {
+    out.emplace_back("a socket of the host that lies in a granted directory can be connected to");
+  }
   if (!plan.programs.empty()) {
     out.emplace_back("code that a program makes in its own memory is not limited");
   }
   if (limits.watched_memory()) {
-    out.emplace_back("the memory limit is looked at four times a second and can be passed between");
+    out.emplace_back(
+        "the memory limit is looked at four times a second and can be passed between; memory that "
+        "no "
+        "process maps (files in /tmp, memfd) is bounded by the size of each file system only");
   }
   return out;
 }

@@ -99,7 +99,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
 
-  Limits limits = TRY(set_up_limits(plan.limits));
+  Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   const HostUser user = choose_host_user();
   const Trees trees = TRY(make_trees(bound, user));
   const bool traces = !session.trace.empty();

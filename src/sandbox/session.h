@@ -18,6 +18,8 @@ struct Session {
   std::vector<std::string> environment;
   std::string home;
   std::string path;
+  std::vector<std::string> accepted_limits;  // stated, and not refused where they cannot be held
+  std::string state;                         // --profile: a directory that is HOME inside, or empty
   std::optional<int> grace;
   std::string report;  // a file, or empty
   std::string trace;   // a file, "-" for stderr, or empty

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "sandbox/doctor.h"
 
 namespace capgate::sandbox {
 namespace {
@@ -63,7 +64,7 @@ Refusal explain_failure(const orders::Report& report, const Bound& bound) {
     what += format(" ({})", escape_for_terminal(bound.landlock[report.index].path));
   }
   std::string why = std::strerror(report.value);
-  std::string help = "see capgate doctor";
+  std::string help = explain_launch_failure(step_name(report.step), report.value, read_host());
   if (report.value == ESTALE) {
     why = "it changed while it was being granted";
     help = "start again when nothing moves it";

@@ -51,6 +51,20 @@ Sys<void> write_all(int fd, std::string_view text) {
   return {};
 }
 
+Sys<std::string> make_directories(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string parent = path.substr(0, slash);
+    if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
+      return std::unexpected(SysError{"mkdir", errno, parent});
+    }
+  }
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
+    return std::unexpected(SysError{"mkdir", errno, path});
+  }
+  return path;
+}
+
 bool is_terminal(int fd) { return ::isatty(fd) == 1; }
 
 }  // namespace capgate::sys

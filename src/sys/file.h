@@ -21,4 +21,7 @@ namespace capgate::sys {
 
 [[nodiscard]] bool is_terminal(int fd);
 
+// Makes a directory with its parents, for this user alone (0700), and returns its path.
+[[nodiscard]] Sys<std::string> make_directories(const std::string& path);
+
 }  // namespace capgate::sys

@@ -12,6 +12,7 @@
 namespace capgate::sandbox::init {
 
 const Header* header = nullptr;
+volatile std::uint32_t* init_is_ready = nullptr;
 
 void fail(Step step, long error, std::uint32_t index) {
   const orders::Report report{.kind = orders::Report::Kind::failed,
@@ -187,6 +188,9 @@ struct Poll {
   call(__NR_umask, 022);
 
   begin(Step::fork_server);
+  const long shared = must(Step::fork_server, call(__NR_mmap, 0, 4096, PROT_READ | PROT_WRITE,
+                                                   MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  init_is_ready = reinterpret_cast<volatile std::uint32_t*>(shared);
   const std::uint64_t child_signal = 1ULL << (SIGCHLD - 1);
   must(Step::fork_server,
        call(__NR_rt_sigprocmask, SIG_BLOCK, &child_signal, nullptr, sizeof(child_signal)));
@@ -200,6 +204,9 @@ struct Poll {
   constexpr long close_on_exec = 02000000;
   const long signals = must(Step::init_drop, call(__NR_signalfd4, -1, &child_signal,
                                                   sizeof(child_signal), close_on_exec));
+  *init_is_ready = 1;
+  constexpr long futex_wake = 1;
+  must(Step::init_drop, call(__NR_futex, shared, futex_wake, 1, nullptr, nullptr, 0));
   reap(server);
   stay(server, static_cast<int>(signals));
 }

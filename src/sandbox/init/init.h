@@ -38,6 +38,10 @@ inline long must(Step step, long result, std::uint32_t index = 0) {
 // Says that a step begins. Tests make one fail here.
 void begin(Step step);
 
+// Memory that init shares with the server's process: the server must not run before init has
+// dropped everything that it could be robbed of.
+extern volatile std::uint32_t* init_is_ready;
+
 void build_mounts();                // mounts.cc
 [[noreturn]] void become_server();  // server.cc
 

@@ -103,6 +103,14 @@ void close_descriptors() {
   must(Step::descriptors, call(__NR_close_range, 3, last, close_on_exec));
 }
 
+// When init fails instead, this process dies with it.
+void wait_for_init() {
+  constexpr long futex_wait = 0;
+  while (*init_is_ready == 0) {
+    call(__NR_futex, reinterpret_cast<long>(init_is_ready), futex_wait, 0, nullptr, nullptr, 0);
+  }
+}
+
 // The kernel's own answer, whatever the steps above believe.
 void read_back() {
   begin(Step::read_back);
@@ -206,6 +214,7 @@ void become_server() {
   must(Step::directory, call(__NR_chdir, text(header->directory)));
 
   read_back();
+  wait_for_init();
   install_filter();
   run_program();
 }
