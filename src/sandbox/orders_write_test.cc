@@ -41,6 +41,7 @@ class Reader {
     EXPECT_GE(list.offset, sizeof(orders::Header));
     EXPECT_LE(list.offset + std::uint64_t{list.count} * sizeof(T), block_.size());
     std::vector<T> out(list.count);
+    if (out.empty()) return out;
     std::memcpy(out.data(), block_.data() + list.offset, out.size() * sizeof(T));
     return out;
   }
