@@ -87,6 +87,7 @@ TEST_F(ProgramTest, ARelativeEntryOfPathIsNotUsed) {
 
 TEST_F(ProgramTest, ARelativeCommandStartsAtTheCallersDirectory) {
   tool("sub/tool");
+  directory_.directory("sub/x");
   EXPECT_EQ(find({"./sub/tool"}).file, directory_.path("sub/tool"));
   EXPECT_EQ(find({"sub/./x/../tool"}).file, directory_.path("sub/tool"));
   EXPECT_EQ(find({directory_.path("sub/tool")}).file, directory_.path("sub/tool"));
@@ -313,6 +314,15 @@ TEST_F(ProgramTest, ALinkToADirectoryOnTheWayIsRecorded) {
   const bool by_its_real_name = program.file == real;
   EXPECT_TRUE(by_its_real_name || program.links == (Links{{link, "v22"}}))
       << program.file << " with " << program.links.size() << " links";
+}
+
+// By its text it would be another program than the one that the kernel runs.
+TEST_F(ProgramTest, ADotDotBehindALinkIsWhereTheKernelSays) {
+  const std::string wanted = tool("far/away/tool");
+  tool("near/tool");
+  directory_.directory("far/away/deep");
+  directory_.link("near/link", directory_.path("far/away/deep"));
+  EXPECT_EQ(find({"./near/link/../tool"}).identity, identify(wanted));
 }
 
 TEST_F(ProgramTest, ALoopOfLinksIsNotFound) {

@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import subprocess
+import unittest
 
 import launch
 from cases import Case, stop
@@ -27,11 +28,36 @@ def allow(*capabilities):
     return [word for each in capabilities for word in ("--allow", each)]
 
 
-def adopt_orphans():
-    """From now on a process that outlives its parent becomes a child of this one, and is seen."""
+def set_subreaper(wanted):
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, wanted, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl")
+
+
+def adopt_orphans():
+    """In this module a process that outlives its parent becomes a child of ours, and is seen."""
+    set_subreaper(1)
+    unittest.addModuleCleanup(set_subreaper, 0)
+
+
+def reap_orphans():
+    """Waits for the end of every process that a killed capgate left to us."""
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+
+
+def end(process):
+    """Ends a run that a test started, if it still runs, with everything in it."""
+    is_running = process.poll() is None
+    stop(process)
+    if is_running:
+        reap_orphans()
+    # A test that failed must not leave anything to the next one.
+    for path in cgroups_of(process.pid):
+        os.rmdir(path)
 
 
 class RunCase(Case):
@@ -82,7 +108,7 @@ class RunCase(Case):
         process = subprocess.Popen(
             [launch.CAPGATE, "run", *words, "--", *command], preexec_fn=lambda: launch.become(who),
             env=self.environment() if env is None else env, **options)
-        self.addCleanup(stop, process)
+        self.addCleanup(end, process)
         return process
 
     def run_server(self, words, command, *, stdin=b"", **options):

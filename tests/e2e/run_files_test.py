@@ -179,7 +179,7 @@ class Protected(FilesCase):
         self.file(".envrc", "old")
         self.file("plain", "old")
         move = "os.rename({!r}, {!r})".format
-        seen = self.attempt(self.words, move(self.place(".git/hooks"), self.place("a")),
+        seen = self.attempt(self.words, move(self.place(".git/hooks"), self.place(".git/a")),
                             move(self.place(".git"), self.place("b")),
                             move(self.place(".envrc"), self.place("c")),
                             f"os.unlink({self.place('.envrc')!r})",

@@ -7,7 +7,7 @@ import unittest
 
 import launch
 from cases import started_by_root_and_user
-from run_cases import RunCase, adopt_orphans, allow, python
+from run_cases import RunCase, adopt_orphans, allow, python, reap_orphans
 
 KILLED = 128 + signal.SIGKILL
 # The server's answer to TERM takes half a second, which is its work and no synchronisation.
@@ -87,6 +87,7 @@ class Grace(RunCase):
     def test_without_grace_the_server_decides(self):
         process = self.start_ready([], STUBBORN)
         process.stdin.close()
+        process.stdin = None  # communicate() would flush it
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.stdout.read(4), b"term")
         self.assertIsNone(process.poll())
@@ -108,13 +109,8 @@ class Ends(RunCase):
         # The server holds the other end as long as it lives.
         self.assertEqual(process.stdout.read(), b"")
         self.assertEqual(process.wait(launch.SECONDS), -signal.SIGKILL)
-        # Orphans of a killed capgate are adopted by this process, and must be dead.
-        while True:
-            try:
-                _, status = os.waitpid(-1, 0)
-            except ChildProcessError:
-                break
-            self.assertTrue(os.WIFSIGNALED(status) or os.WIFEXITED(status))
+        reap_orphans()
+        self.assert_nothing_left(process.pid)
 
     def test_the_time_limit_ends_it_with_an_explanation(self):
         process = self.start(allow("limit:time:1s"), python(STUBBORN))
