@@ -168,5 +168,50 @@ class Memory(RunCase):
             self.assertEqual(said, "held all of it\n")
 
 
+FORK_WHILE_POSSIBLE = """
+import errno, os, signal
+count = 0
+try:
+    while count < 100:
+        if os.fork() == 0:
+            while True: signal.pause()
+        count += 1
+    error = 'none'
+except OSError as raised:
+    error = errno.errorcode[raised.errno]
+print(count, error)
+"""
+
+
+@started_by_root_and_user
+class OtherLimits(RunCase):
+    def test_processes_are_counted(self):
+        words = allow("exec:spawn:git", "limit:pids:8")
+        process = self.start(words, python(FORK_WHILE_POSSIBLE))
+        done = launch.finish(process)
+        # The eighth is the server itself.
+        self.assertEqual(done.stdout, b"7 EAGAIN\n", done.stderr.decode())
+        self.assert_nothing_left(process.pid)
+
+    def test_private_file_systems_are_bounded(self):
+        fill = "open('/tmp/big', 'wb', buffering=0).write(bytes({}))"
+        words = allow("limit:disk:1M")
+        self.assertEqual(self.attempt(words, fill.format(1 << 19)), [str(1 << 19)])
+        written = self.attempt(words, fill.format(1 << 22))
+        self.assertTrue(written == ["ENOSPC"] or int(written[0]) <= 1 << 20, written)
+
+    def test_a_stated_limit_that_cannot_be_held_is_refused(self):
+        """A share of the processor needs a cgroup, which an ordinary user does not have here."""
+        words = allow("limit:cpu:50%")
+        if self.uid == 0:
+            report = self.report(words, ["/usr/bin/true"])
+            limit = {each["name"]: each for each in report["limits"]}["cpu"]
+            self.assertRegex(limit["by"], "^cgroup v[12]$")
+        else:
+            said = self.refusal(words)
+            self.assertIn("limit:cpu:50% cannot be held on this host", said)
+            self.assertRegex(said, r"(?m)^help: .*cgroup")
+
+
 if __name__ == "__main__":
     unittest.main()
