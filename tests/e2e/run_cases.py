@@ -168,7 +168,7 @@ class RunCase(Case):
 
 def cgroups_of(pid):
     """The cgroups that the run with this process id made, in every hierarchy of ours."""
-    found = glob.glob(f"/sys/fs/cgroup/capgate-{pid}") + glob.glob(f"/sys/fs/cgroup/*/capgate-{pid}")
+    found = glob.glob(f"/sys/fs/cgroup/*/capgate-{pid}")
     with open("/proc/self/cgroup", encoding="utf-8") as table:
         for line in table:
             _, controllers, path = line.rstrip("\n").split(":", 2)
@@ -176,4 +176,4 @@ def cgroups_of(pid):
                 place = f"/sys/fs/cgroup/{controller}{path}"
                 found += glob.glob(f"{place}/capgate-{pid}")
                 found += glob.glob(f"{os.path.dirname(place)}/capgate-{pid}")
-    return sorted(set(found))
+    return sorted({os.path.normpath(path) for path in found})

@@ -3,7 +3,7 @@
 import os
 import unittest
 
-from cases import started_by_root_and_user
+from cases import quoted, started_by_root_and_user
 from run_cases import RunCase, adopt_orphans, allow, python
 
 
@@ -105,6 +105,77 @@ class Grants(FilesCase):
     def test_the_home_is_private_and_gone_afterwards(self):
         self.attempt([], f"open({self.home + '/note'!r}, 'w').write('x')")
         self.assertEqual(os.listdir(self.home), [])
+
+
+@started_by_root_and_user
+class Places(FilesCase):
+    """Grants in places that mean something to the sandbox itself."""
+
+    def assert_writable(self, directory, **options):
+        """The server works in this directory, which exists on the host."""
+        note = os.path.join(directory, "note")
+        seen = self.attempt(allow(f"fs:write:{quoted(directory + '/**')}"),
+                            f"open({note!r}, 'w').write('new')", "os.getcwd()", cwd=directory,
+                            **options)
+        self.assertEqual(seen, ["3", repr(directory)])
+        with open(note, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "new")
+
+    def test_inside_the_home(self):
+        project = os.path.join(self.home, "projects/one")
+        for path in (os.path.dirname(project), project):
+            os.mkdir(path)
+            self.own(path, 0o700)
+        self.file("outside", "text")
+        self.assert_writable(project)
+        self.assertEqual(self.attempt(allow(f"fs:read:{project}/**"), f"os.listdir({self.home!r})"),
+                         ["['projects']"])
+
+    def test_inside_tmp(self):
+        place = self.make_tree("/tmp")
+        self.own(place.root, 0o700)
+        self.assert_writable(place.root)
+        seen = self.attempt(allow(f"fs:read:{place.root}/**"), "os.listdir('/tmp')")
+        self.assertEqual(seen, [repr([os.path.basename(place.root)])])
+
+    def test_with_an_odd_name(self):
+        for name in ("with space", "quote'\"", "back\\slash", "näme", "-dash", "a,b:c"):
+            directory = os.path.join(self.work, name)
+            os.mkdir(directory)
+            self.own(directory, 0o700)
+            with self.subTest(name=name):
+                self.assert_writable(directory)
+
+    def test_a_file_of_the_system(self):
+        seen = self.attempt(allow("fs:read:/etc/debian_version"),
+                            "len(open('/etc/debian_version').read()) > 0")
+        self.assertEqual(seen, ["True"])
+
+    def test_a_directory_of_programs_shows_what_was_granted(self):
+        words = allow("fs:read:/usr/bin/ls")
+        seen = self.attempt(words, "len(open('/usr/bin/ls', 'rb').read()) > 0",
+                            "open('/usr/bin/cp', 'rb')")
+        self.assertEqual(seen, ["True", "ENOENT"])
+
+    def test_what_the_caller_cannot_reach_is_not_given(self):
+        secret = self.file("secret/note", "text")
+        os.chown(secret, 54321, 54321)
+        os.chmod(os.path.dirname(secret), 0o700)
+        os.chown(os.path.dirname(secret), 54321, 54321)
+        if self.uid != 0:
+            self.assertIn("Permission denied", self.refusal(allow(f"fs:read:{secret}")))
+        else:  # root can, and the owner of the grant is mapped
+            self.assertEqual(self.attempt(allow(f"fs:read:{secret}"), self.reading("secret/note")),
+                             ["'text'"])
+
+    def test_other_owners_keep_their_other_bits_only(self):
+        self.file("mine", "text")
+        for name, mode in (("private", 0o600), ("public", 0o644)):
+            os.chown(self.file(name, "text", mode), 54321, 54321)
+        seen = self.attempt(allow(f"fs:write:{self.work}/**"), self.reading("mine"),
+                            self.reading("private"), self.reading("public"),
+                            self.writing("public"))
+        self.assertEqual(seen, ["'text'", "EACCES", "'text'", "EACCES"])
 
 
 @started_by_root_and_user
