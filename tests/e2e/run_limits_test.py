@@ -102,7 +102,8 @@ class Ends(RunCase):
         self.assertEqual(process.stdout.read(5), b"ended")
         self.assertEqual(process.wait(launch.SECONDS), 0)
 
-    def test_the_sandbox_dies_with_capgate(self):
+    def kill_capgate(self):
+        """The process id of a run whose capgate was killed, once everything in it is dead."""
         process = self.start([], python(STUBBORN))
         self.assertEqual(process.stdout.read(5), b"ready")
         process.kill()
@@ -110,7 +111,16 @@ class Ends(RunCase):
         self.assertEqual(process.stdout.read(), b"")
         self.assertEqual(process.wait(launch.SECONDS), -signal.SIGKILL)
         reap_orphans()
-        self.assert_nothing_left(process.pid)
+        return process.pid
+
+    def test_the_sandbox_dies_with_capgate(self):
+        self.kill_capgate()
+
+    def test_a_killed_capgate_leaves_nothing(self):
+        """At the latest the next run clears away what it could not."""
+        pid = self.kill_capgate()
+        self.output([], ["/usr/bin/true"])
+        self.assert_nothing_left(pid)
 
     def test_the_time_limit_ends_it_with_an_explanation(self):
         process = self.start(allow("limit:time:1s"), python(STUBBORN))
