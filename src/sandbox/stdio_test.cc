@@ -93,12 +93,14 @@ TEST(Stdio, ADescriptorThatIsNotOpenDoesNotPass) { EXPECT_FALSE(may_pass(999)); 
 
 // /dev/null shares its major number with the memory and the log of the kernel.
 TEST(Stdio, TheKernelsMemoryAndLogDoNotPass) {
+  bool opened = false;
   for (const char* path : {"/dev/mem", "/dev/port", "/dev/kmsg"}) {
     const Fd device(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (device.get() >= 0) {
-      EXPECT_FALSE(may_pass(device.get())) << path;
-    }
+    if (device.get() < 0) continue;
+    opened = true;
+    EXPECT_FALSE(may_pass(device.get())) << path;
   }
+  if (!opened) GTEST_SKIP() << "none of them can be opened: needs root";
 }
 
 // What check_stdio says in a process whose descriptor `number` is `fd`: 0 if it passes.
