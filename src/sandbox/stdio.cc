@@ -42,12 +42,6 @@ bool is_harmless_device(int fd, const struct stat& info) {
   return S_ISCHR(info.st_mode) && (::isatty(fd) == 1 || major(info.st_rdev) == memory_devices);
 }
 
-bool may_pass(int fd, const struct stat& info) {
-  if (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode)) return true;
-  if (S_ISSOCK(info.st_mode)) return is_unnamed_stream(fd);
-  return is_harmless_device(fd, info);
-}
-
 std::string error_answer(text::Value id, const Refusal& refusal) {
   text::JsonWriter json(text::JsonWriter::Style::compact);
   json.begin_object().key("jsonrpc").string("2.0").key("id");
@@ -67,7 +61,16 @@ std::string error_answer(text::Value id, const Refusal& refusal) {
   return std::move(json).take();
 }
 
-// The answer to one line, or nothing if it is no request.
+}  // namespace
+
+bool may_pass(int fd) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return false;
+  if (S_ISFIFO(info.st_mode) || S_ISREG(info.st_mode)) return true;
+  if (S_ISSOCK(info.st_mode)) return is_unnamed_stream(fd);
+  return is_harmless_device(fd, info);
+}
+
 std::string answer_to(std::string line, const Refusal& refusal) {
   const auto document = text::parse_json(std::move(line));
   if (!document || !document->root().is(text::Kind::object)) return {};
@@ -80,8 +83,6 @@ std::string answer_to(std::string line, const Refusal& refusal) {
   return {};
 }
 
-}  // namespace
-
 std::expected<void, Refusal> check_stdio() {
   for (int fd = 0; fd < 3; ++fd) {
     struct stat info{};
@@ -89,7 +90,7 @@ std::expected<void, Refusal> check_stdio() {
       return std::unexpected(Refusal{.message = format("{} is closed", names[fd]),
                                      .help = "redirect it, for example from /dev/null"});
     }
-    if (!may_pass(fd, info)) {
+    if (!may_pass(fd)) {
       return std::unexpected(Refusal{
           .message = format("{} is not a pipe, file, terminal or unnamed socket", names[fd]),
           .help = "the server would inherit it; use a pipe"});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <expected>
+#include <string>
 
 #include "sandbox/host_path.h"
 
@@ -14,5 +15,10 @@ namespace capgate::sandbox {
 // When capgate refuses and a client waits on a pipe or socket: each JSON-RPC request that arrives
 // within two seconds is answered with the reason, because MCP clients hide stderr.
 void answer_requests(const Refusal& refusal);
+
+// The two decisions above, for tests: whether the server may inherit a descriptor, and the answer
+// to one line of input, which is empty if that is no request.
+[[nodiscard]] bool may_pass(int fd);
+[[nodiscard]] std::string answer_to(std::string line, const Refusal& refusal);
 
 }  // namespace capgate::sandbox

@@ -1,0 +1,214 @@
+#include "sandbox/orders_write.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "sandbox/orders.h"
+
+namespace capgate::sandbox {
+namespace {
+
+using orders::List;
+using orders::Text;
+
+// Reads a block as init does, but checks every offset first.
+class Reader {
+ public:
+  explicit Reader(std::string block) : block_(std::move(block)) {}
+
+  [[nodiscard]] orders::Header header() const {
+    orders::Header out;
+    EXPECT_GE(block_.size(), sizeof(out));
+    std::memcpy(&out, block_.data(), sizeof(out));
+    return out;
+  }
+
+  [[nodiscard]] std::string_view text(Text text) const {
+    EXPECT_GE(text.offset, sizeof(orders::Header));
+    EXPECT_LT(std::uint64_t{text.offset} + text.size, block_.size());
+    EXPECT_EQ(block_[text.offset + text.size], '\0');
+    return std::string_view(block_).substr(text.offset, text.size);
+  }
+
+  template <typename T>
+  [[nodiscard]] std::vector<T> items(List list) const {
+    EXPECT_EQ(list.offset % 8, 0U);
+    EXPECT_EQ(list.offset % alignof(T), 0U);
+    EXPECT_GE(list.offset, sizeof(orders::Header));
+    EXPECT_LE(list.offset + std::uint64_t{list.count} * sizeof(T), block_.size());
+    std::vector<T> out(list.count);
+    if (out.empty()) return out;
+    std::memcpy(out.data(), block_.data() + list.offset, out.size() * sizeof(T));
+    return out;
+  }
+
+  [[nodiscard]] std::vector<std::string> texts(List list) const {
+    std::vector<std::string> out;
+    for (const Text& each : items<Text>(list)) out.emplace_back(text(each));
+    return out;
+  }
+
+  [[nodiscard]] std::size_t size() const { return block_.size(); }
+
+ private:
+  std::string block_;
+};
+
+// Texts of odd lengths, so that lists after them would be misaligned without padding.
+Bound sample_bound() {
+  Bound bound;
+  bound.mounts = {
+      {.kind = orders::MountKind::directory, .target = "/srv", .mode = 0755},
+      {.kind = orders::MountKind::file, .target = "/etc/x", .source = std::string("a\0b", 3)},
+      {.kind = orders::MountKind::bind,
+       .target = "/srv/data",
+       .source = "/host/data",
+       .identity = {.device = 7, .inode = 8, .type = S_IFDIR, .uid = 1, .gid = 2},
+       .attributes = 5,
+       .optional = true,
+       .owned = true},
+      {.kind = orders::MountKind::tmpfs, .target = "/tmp", .mode = 01777, .size = 4096}};
+  bound.landlock = {{.path = "/srv", .access = 3}, {.path = "/none", .access = 0}, {"/tmp", 4}};
+  bound.landlock_handled = 11;
+  bound.landlock_scoped = 3;
+  bound.landlock_attribute_size = 24;
+  bound.program = "/usr/bin/node";
+  bound.program_identity = {.device = 21, .inode = 22, .type = S_IFREG, .uid = 0, .gid = 0};
+  bound.arguments = {"node", "", "server.js", "\xff odd"};
+  bound.environment = {"PATH=/usr/bin", "EMPTY="};
+  bound.directory = "/home/user";
+  return bound;
+}
+
+Launch sample_launch() {
+  Launch launch;
+  launch.filter.code = {{.code = 1, .jt = 2, .jf = 3, .k = 4}, {.code = 6, .k = 5}};
+  launch.token = {1, 2, 3, 4, 5, 6};
+  launch.limits = {{.resource = 7, .value = 1024}, {.resource = 2, .value = 1ULL << 40U}};
+  launch.listen = true;
+  launch.drop_groups = true;
+  launch.fail_step = orders::Step::pivot;
+  return launch;
+}
+
+TEST(Orders, TheHeaderSaysWhatTheBlockIs) {
+  const Reader block(write_orders(sample_bound(), sample_launch()));
+  const orders::Header header = block.header();
+  EXPECT_EQ(header.magic, orders::magic);
+  EXPECT_EQ(header.size, block.size());
+  EXPECT_EQ(header.fail_step, static_cast<std::uint32_t>(orders::Step::pivot));
+  EXPECT_EQ(header.program_device, 21U);
+  EXPECT_EQ(header.program_inode, 22U);
+  EXPECT_EQ(header.uid, 1000U);
+  EXPECT_EQ(header.gid, 1000U);
+  EXPECT_EQ(header.drop_groups, 1U);
+  EXPECT_EQ(header.listen, 1U);
+  EXPECT_GT(header.root_inodes, 4U);
+  EXPECT_EQ(header.landlock_handled, 11U);
+  EXPECT_EQ(header.landlock_scoped, 3U);
+  EXPECT_EQ(header.landlock_attribute_size, 24U);
+}
+
+TEST(Orders, TextsAreWholeAndEndWithANul) {
+  const Reader block(write_orders(sample_bound(), sample_launch()));
+  const orders::Header header = block.header();
+  EXPECT_EQ(block.text(header.program), "/usr/bin/node");
+  EXPECT_EQ(block.text(header.directory), "/home/user");
+  EXPECT_FALSE(block.text(header.host_name).empty());
+  EXPECT_EQ(block.texts(header.arguments), sample_bound().arguments);
+  EXPECT_EQ(block.texts(header.environment), sample_bound().environment);
+}
+
+TEST(Orders, MountsKeepTheirOrderAndEverythingAboutThem) {
+  const Reader block(write_orders(sample_bound(), sample_launch()));
+  const auto mounts = block.items<orders::Mount>(block.header().mounts);
+  ASSERT_EQ(mounts.size(), 4U);
+  EXPECT_EQ(block.text(mounts[0].target), "/srv");
+  EXPECT_EQ(mounts[0].mode, 0755U);
+  EXPECT_EQ(block.text(mounts[1].source), std::string_view("a\0b", 3));
+  EXPECT_EQ(mounts[2].kind, orders::MountKind::bind);
+  EXPECT_EQ(block.text(mounts[2].target), "/srv/data");
+  EXPECT_EQ(block.text(mounts[2].source), "/host/data");
+  EXPECT_EQ(mounts[2].device, 7U);
+  EXPECT_EQ(mounts[2].inode, 8U);
+  EXPECT_EQ(mounts[2].mode, std::uint32_t{S_IFDIR});
+  EXPECT_EQ(mounts[2].attributes, 5U);
+  EXPECT_EQ(mounts[2].optional, 1U);
+  EXPECT_EQ(mounts[2].fd, -1);
+  EXPECT_EQ(mounts[3].mode, 01777U);
+  EXPECT_EQ(mounts[3].size, 4096U);
+  EXPECT_EQ(mounts[3].optional, 0U);
+}
+
+TEST(Orders, AMountWithADetachedTreeIsThatTree) {
+  Launch launch = sample_launch();
+  launch.trees = {-1, -1, 5, -1};
+  const Reader block(write_orders(sample_bound(), launch));
+  const auto mounts = block.items<orders::Mount>(block.header().mounts);
+  EXPECT_EQ(mounts[2].kind, orders::MountKind::tree);
+  EXPECT_EQ(mounts[2].fd, 5);
+  EXPECT_EQ(mounts[3].kind, orders::MountKind::tmpfs);
+  EXPECT_EQ(mounts[3].fd, -1);
+}
+
+// The kernel refuses a rule without rights.
+TEST(Orders, RulesWithoutRightsAreLeftOut) {
+  const Reader block(write_orders(sample_bound(), sample_launch()));
+  const auto rules = block.items<orders::LandlockRule>(block.header().landlock_rules);
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(block.text(rules[0].path), "/srv");
+  EXPECT_EQ(rules[0].access, 3U);
+  EXPECT_EQ(block.text(rules[1].path), "/tmp");
+  EXPECT_EQ(rules[1].access, 4U);
+}
+
+TEST(Orders, LimitsFilterAndTokenArrive) {
+  const Reader block(write_orders(sample_bound(), sample_launch()));
+  const orders::Header header = block.header();
+  const auto limits = block.items<orders::Limit>(header.limits);
+  ASSERT_EQ(limits.size(), 2U);
+  EXPECT_EQ(limits[0].resource, 7U);
+  EXPECT_EQ(limits[1].value, 1ULL << 40U);
+  EXPECT_EQ(block.items<lower::BpfInstruction>(header.filter), sample_launch().filter.code);
+  EXPECT_EQ(header.token[0], 0x2'0000'0001U);
+  EXPECT_EQ(header.token[1], 0x4'0000'0003U);
+  EXPECT_EQ(header.token[2], 0x6'0000'0005U);
+}
+
+TEST(Orders, NothingAtAllIsStillABlock) {
+  const Reader block(write_orders({}, {}));
+  const orders::Header header = block.header();
+  EXPECT_EQ(header.size, block.size());
+  EXPECT_TRUE(block.items<orders::Mount>(header.mounts).empty());
+  EXPECT_TRUE(block.items<orders::LandlockRule>(header.landlock_rules).empty());
+  EXPECT_TRUE(block.items<orders::Limit>(header.limits).empty());
+  EXPECT_TRUE(block.texts(header.arguments).empty());
+  EXPECT_TRUE(block.items<lower::BpfInstruction>(header.filter).empty());
+  EXPECT_EQ(block.text(header.program), "");
+  EXPECT_EQ(header.fail_step, 0U);
+  EXPECT_EQ(header.listen, 0U);
+  EXPECT_EQ(header.drop_groups, 0U);
+}
+
+TEST(Orders, EveryLengthOfATextLeavesTheListsAligned) {
+  for (std::size_t length = 0; length < 17; ++length) {
+    Bound bound = sample_bound();
+    bound.mounts[0].target = std::string(length, 'x');
+    bound.arguments[0] = std::string(length, 'y');
+    const Reader block(write_orders(bound, sample_launch()));
+    const orders::Header header = block.header();
+    EXPECT_EQ(block.items<orders::Mount>(header.mounts).size(), 4U);
+    EXPECT_EQ(block.items<orders::LandlockRule>(header.landlock_rules).size(), 2U);
+    EXPECT_EQ(block.items<orders::Limit>(header.limits).size(), 2U);
+    EXPECT_EQ(block.texts(header.arguments)[0], std::string(length, 'y'));
+    EXPECT_EQ(block.texts(header.environment).size(), 2U);
+    EXPECT_EQ(block.items<lower::BpfInstruction>(header.filter).size(), 2U);
+  }
+}
+
+}  // namespace
+}  // namespace capgate::sandbox
