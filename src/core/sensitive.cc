@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "core/path.h"
 #include "core/sensitive_tables.h"
 
@@ -211,6 +212,12 @@ std::optional<std::string_view> find_socket(std::span<const ControlSocket> table
 }
 
 }  // namespace
+
+bool is_held_name(std::string_view below) {
+  if (!below.starts_with('/')) return false;
+  const std::string_view name = below.substr(1);
+  return contains(protected_workspace_paths(), name) || contains(workspace_secret_names(), name);
+}
 
 std::optional<std::string> refused_scope(std::string_view path, std::string_view home) {
   path = without_trailing_slash(path);

@@ -49,6 +49,9 @@ struct StartupPath {
 // the root of a writable grant: read-only there unless granted by name.
 [[nodiscard]] std::span<const std::string_view> protected_workspace_paths();
 
+// `below` is what follows the root of a grant ("/.git/hooks"): one of the two lists holds it.
+[[nodiscard]] bool is_held_name(std::string_view below);
+
 // Why a scope is refused outright, in words, or nothing. `path` is canonical and absolute; it
 // stands for the directory that the grant opens. `home` is the caller's home directory, or empty.
 [[nodiscard]] std::optional<std::string> refused_scope(std::string_view path,

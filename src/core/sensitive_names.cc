@@ -17,7 +17,6 @@ constexpr std::string_view secret_names[] = {
     ".env.production.local",
     ".env.staging",
     ".env.test",
-    ".envrc",
     "credentials.json",
     "id_dsa",
     "id_ecdsa",

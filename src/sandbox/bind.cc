@@ -1,13 +1,10 @@
 #include "sandbox/bind.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <linux/mount.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -19,7 +16,10 @@
 #include "base/text.h"
 #include "core/path.h"
 #include "core/sensitive.h"
-#include "sandbox/landlock.h"
+#include "sandbox/grants.h"
+#include "sandbox/guard.h"
+#include "sandbox/holes.h"
+#include "sandbox/rules.h"
 #include "sandbox/tree.h"
 
 namespace capgate::sandbox {
@@ -30,40 +30,15 @@ using Kind = PlanMount::Kind;
 
 std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
 
-// Fills ${NAME}. Only names of holes can stand in a Plan's texts.
-std::string fill(std::string text, std::string_view name, std::string_view value) {
-  const std::string hole = format("${{{}}}", name);
-  for (std::size_t at = text.find(hole); at != std::string::npos; at = text.find(hole)) {
-    text.replace(at, hole.size(), value);
-  }
-  return text;
-}
-
-const std::string* find_variable(const std::vector<std::string>& environment,
-                                 std::string_view name) {
-  const auto found = std::ranges::find_if(environment, [&](const std::string& entry) {
-    return entry.size() > name.size() && entry.starts_with(name) && entry[name.size()] == '=';
-  });
-  return found == environment.end() ? nullptr : &*found;
-}
-
-// Where the Plan puts the private HOME.
-std::string home_of(const lower::Plan& plan) {
-  const auto home = std::ranges::find(
-      plan.environment, "HOME", [](const auto& entry) { return std::string_view(entry.first); });
-  return home == plan.environment.end() ? "/home/user" : home->second;
-}
-
-// A grant with its holes filled: one path and the strongest rights that any grant gives it.
-struct Grant {
-  HostPath path;
-  bool writable = false;
-};
-
 class Binder {
  public:
   Binder(const lower::Plan& plan, const Launcher& launcher)
-      : plan_(plan), launcher_(launcher), spawns_(!plan.programs.empty()), home_(home_of(plan)) {}
+      : plan_(plan),
+        launcher_(launcher),
+        spawns_(!plan.programs.empty()),
+        holes_(plan, launcher.environment),
+        grants_(plan, holes_, launcher.makes_missing_files),
+        guard_(plan, holes_, grants_, launcher.caller.home, tree_, bound_) {}
 
   std::expected<Bound, Refusal> bind(const std::vector<std::string>& command) {
     server_ = TRY(find_program(command, launcher_.caller));
@@ -71,7 +46,7 @@ class Binder {
       spawned_.push_back(TRY(find_spawned(name, launcher_.caller)));
     }
     if (auto done = set_environment(); !done) return std::unexpected(std::move(done).error());
-    if (auto done = read_grants(); !done) return std::unexpected(std::move(done).error());
+    if (auto done = grants_.read(); !done) return std::unexpected(std::move(done).error());
     for (const PlanMount& mount : plan_.mounts) {
       if (auto done = place(mount); !done) return std::unexpected(std::move(done).error());
     }
@@ -80,153 +55,26 @@ class Binder {
       // Those of /usr and of granted directories are there already.
       for (const auto& [place, target] : program->links) tree_.symlink(place, target);
     }
-    if (auto done = allow(); !done) return std::unexpected(std::move(done).error());
+    if (auto done =
+            add_rules(plan_, holes_, grants_, programs(), sockets_, launcher_.landlock_abi, bound_);
+        !done) {
+      return std::unexpected(std::move(done).error());
+    }
     name_sockets();
 
     bound_.program = server_.file;
     bound_.program_identity = server_.identity;
     bound_.arguments = server_.arguments;
     bound_.directory = choose_directory();
-    for (const std::string& note : server_.notes) bound_.notes.push_back(note);
+    for (const auto* notes : {&server_.notes, &grants_.notes}) {
+      bound_.notes.insert(bound_.notes.end(), notes->begin(), notes->end());
+    }
     bound_.mounts = std::move(tree_).take();
     return std::move(bound_);
   }
 
  private:
   using Done = std::expected<void, Refusal>;
-
-  std::string filled(const std::string& text) const {
-    std::string out = fill(text, "HOME", home_);
-    if (out.contains("${DISPLAY}")) out = fill(out, "DISPLAY", display_number());
-    if (out.contains("${XDG_RUNTIME_DIR}")) {
-      out = fill(out, "XDG_RUNTIME_DIR", value_of("XDG_RUNTIME_DIR"));
-    }
-    return out;
-  }
-
-  std::string value_of(std::string_view name) const {
-    const std::string* entry = find_variable(launcher_.environment, name);
-    return entry == nullptr ? "" : entry->substr(name.size() + 1);
-  }
-
-  // ":1.0" and "unix:1" are display 1.
-  std::string display_number() const {
-    const std::string display = value_of("DISPLAY");
-    const std::size_t colon = display.rfind(':');
-    if (colon == std::string::npos) return "";
-    const std::size_t begin = colon + 1;
-    return display.substr(begin, display.find('.', begin) - begin);
-  }
-
-  // ---- grants ---------------------------------------------------------------------------------
-
-  // All of them before anything is mounted: a grant that another one covers must not be mounted on
-  // top of it with less.
-  Done read_grants() {
-    for (const PlanMount& mount : plan_.mounts) {
-      if (mount.origins == nullptr) continue;
-      const bool writable =
-          mount.detail == "write" || mount.detail == "create" || mount.detail == "delete";
-      if (mount.kind == Kind::entries) {
-        if (auto done = read_entries(mount.target, writable); !done) return done;
-      } else if (mount.kind == Kind::bind && mount.detail != "socket" &&
-                 !core::is_at_or_below(mount.target, "/usr/share/zoneinfo")) {
-        if (auto done = read_grant(filled(mount.target), writable, mount.directory); !done) {
-          return done;
-        }
-      }
-    }
-    return {};
-  }
-
-  Done read_grant(const std::string& path, bool writable, bool directory) {
-    auto opened = open_host_path(path);
-    if (opened && directory && !opened->identity.is_directory()) {
-      return std::unexpected(
-          Refusal{.message = format("{} is no directory", escape_for_terminal(path)),
-                  .help = "grant a file without /**"});
-    }
-    if (!opened && writable && !directory && !identify(path)) {
-      if (!launcher_.makes_missing_files) {
-        bound_.notes.push_back(
-            format("fs: {} is missing and would be made empty", escape_for_terminal(path)));
-        return {};
-      }
-      if (!make_empty_file(path)) return std::unexpected(std::move(opened).error());
-      opened = open_host_path(path);
-    }
-    if (!opened) return std::unexpected(std::move(opened).error());
-    return keep_grant(*std::move(opened), writable);
-  }
-
-  Done keep_grant(HostPath opened, bool writable) {
-    const std::uint32_t type = opened.identity.type;
-    if (type != S_IFREG && type != S_IFDIR) {
-      return std::unexpected(Refusal{.message = format("{} is neither a file nor a directory",
-                                                       escape_for_terminal(opened.resolved)),
-                                     .help = "a socket is granted with ipc:connect:unix:PATH"});
-    }
-    for (const auto& [place, target] : opened.links) {
-      bound_.notes.push_back(format("fs: the link {} -> {} was followed",
-                                    escape_for_terminal(place), escape_for_terminal(target)));
-    }
-    std::string key = opened.resolved;
-    Grant& grant = grants_[std::move(key)];
-    grant.writable |= writable;
-    if (grant.path.fd.get() < 0) grant.path = std::move(opened);
-    return {};
-  }
-
-  bool make_empty_file(const std::string& path) {
-    const sys::Fd made(
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (made.get() < 0) return false;
-    bound_.notes.push_back(
-        format("fs: {} was missing and has been made empty", escape_for_terminal(path)));
-    return true;
-  }
-
-  // "/dir/*.md": what matches now. Links and special files are no grant.
-  Done read_entries(const std::string& pattern, bool writable) {
-    const std::string directory(parent_of(pattern));
-    const std::string glob(pattern.substr(directory.size() + 1));
-    auto opened = open_host_path(directory.empty() ? "/" : directory);
-    if (!opened) return std::unexpected(std::move(opened).error());
-    const std::string readable = format("/proc/self/fd/{}", opened->fd.get());
-    DIR* listing = ::opendir(readable.c_str());
-    if (listing == nullptr) {
-      return std::unexpected(Refusal{
-          .message =
-              format("cannot list {}: {}", escape_for_terminal(directory), std::strerror(errno)),
-          .help = "grant its entries by name"});
-    }
-    std::vector<std::string> names;
-    while (const dirent* entry = ::readdir(listing)) {
-      const std::string name = entry->d_name;
-      if (name == "." || name == ".." || ::fnmatch(glob.c_str(), entry->d_name, FNM_PERIOD) != 0) {
-        continue;
-      }
-      names.push_back(name);
-    }
-    ::closedir(listing);
-    std::ranges::sort(names);
-    for (const std::string& name : names) {
-      auto entry = open_host_path(format("{}/{}", opened->resolved, name));
-      const bool usable =
-          entry && (entry->identity.type == S_IFREG || entry->identity.is_directory());
-      if (!usable) {
-        bound_.notes.push_back(
-            format("fs: {} matches, but is no file or directory, or cannot be opened",
-                   escape_for_terminal(format("{}/{}", directory, name))));
-        continue;
-      }
-      globbed_[pattern].push_back(entry->resolved);
-      if (auto done = keep_grant(*std::move(entry), writable); !done) return done;
-    }
-    bound_.notes.push_back(format("fs: {} stands for {} entries; later ones are not covered",
-                                  escape_for_terminal(pattern), names.size()));
-    return {};
-  }
 
   // ---- mounts ---------------------------------------------------------------------------------
 
@@ -237,7 +85,7 @@ class Binder {
 
   Done place(const PlanMount& mount) {
     if (mount.origins != nullptr && std::exchange(grants_pending_, false)) place_grants();
-    const std::string target = filled(mount.target);
+    const std::string target = holes_.filled(mount.target);
     switch (mount.kind) {
       case Kind::bind: return place_bind(mount, target);
       case Kind::entries:
@@ -255,7 +103,7 @@ class Binder {
   // Nothing can be made in /proc: there, a file of ours is mounted over the kernel's.
   Done place_file(const PlanMount& mount, const std::string& target) {
     if (!core::is_at_or_below(target, "/proc")) {
-      tree_.file(target, filled(mount.detail), 0444);
+      tree_.file(target, holes_.filled(mount.detail), 0444);
       return {};
     }
     const std::string made = format("/etc/{}", target.substr(target.rfind('/') + 1));
@@ -265,7 +113,7 @@ class Binder {
   }
 
   void place_tmpfs(const std::string& target, std::uint64_t size) {
-    if (target == home_ && !launcher_.state.empty()) return place_state(target);
+    if (target == holes_.home() && !launcher_.state.empty()) return place_state(target);
     const bool shared = target == "/tmp" || target == "/dev/shm";
     tree_.tmpfs(target, size, shared ? 01777 : 0700, writable_attributes());
   }
@@ -348,29 +196,27 @@ class Binder {
   // In the order of their paths, so that a child lies on top of its parent.
   void place_grants() {
     place_implicit_grants();
-    for (auto& [path, grant] : grants_) {
-      if (is_covered(path, grant.writable)) continue;
+    for (auto& [path, grant] : grants_.by_path) {
+      if (grants_.is_covered(path, grant.writable)) continue;
       for (const auto& [place, target] : grant.path.links) tree_.symlink(place, target);
       const std::uint64_t attributes =
           grant.writable ? writable_attributes() : std::uint64_t{MOUNT_ATTR_RDONLY};
       make_mount_point(path, grant.path.identity);
       tree_.bind(path, path, grant.path.identity, attributes, true);
-      mask(path);
-      if (!grant.path.identity.is_directory()) continue;
-      hide_secrets(path, grant.path.fd.get());
-      if (grant.writable) protect(path, grant.path.fd.get());
+      guard_.keep_safe(path, grant);
     }
-    for (auto& [path, grant] : grants_) bound_.kept.push_back(std::move(grant.path.fd));
+    for (auto& [path, grant] : grants_.by_path) bound_.kept.push_back(std::move(grant.path.fd));
   }
 
   // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on.
   void make_mount_point(const std::string& path, const Identity& identity) {
-    if (!state_is_home_ || !core::is_at_or_below(path, home_) || path == home_) return;
+    if (!state_is_home_ || !core::is_at_or_below(path, holes_.home()) || path == holes_.home())
+      return;
     std::string at = launcher_.state;
-    for (const std::string_view part : split(path.substr(home_.size() + 1), '/')) {
+    for (const std::string_view part : split(path.substr(holes_.home().size() + 1), '/')) {
       at += '/';
       at += part;
-      const bool is_last = at.size() == launcher_.state.size() + path.size() - home_.size();
+      const bool is_last = at.size() == launcher_.state.size() + path.size() - holes_.home().size();
       if (!is_last || identity.is_directory()) {
         ::mkdir(at.c_str(), 0700);
       } else {
@@ -386,7 +232,7 @@ class Binder {
         for (const std::string& path : list) {
           if (is_base(path)) continue;
           auto opened = open_host_path(path);
-          if (opened && !grants_.contains(path)) grants_[path].path = *std::move(opened);
+          if (opened && !grants_.has(path)) grants_.by_path[path].path = *std::move(opened);
         }
       }
     }
@@ -394,82 +240,6 @@ class Binder {
 
   static bool is_base(std::string_view path) {
     return core::is_at_or_below(path, "/usr") || core::is_at_or_below(path, "/nix/store");
-  }
-
-  // By a directory above it that gives at least as much.
-  [[nodiscard]] bool is_covered(std::string_view path, bool writable) const {
-    for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
-      const auto found = grants_.find(above);
-      if (found != grants_.end() && (found->second.writable || !writable)) return true;
-    }
-    return false;
-  }
-
-  // Files that a program of the host runs later stay as they are. Where they do not exist they can
-  // be made: nothing of ours is left on the host, and what appeared is told at the end.
-  void protect(const std::string& base, int directory) {
-    for (const std::string& name : plan_.protected_names) {
-      protect_one(base, directory, base + "/" + name);
-    }
-    for (const core::ReadOnlyPath& path : core::startup_below(base, launcher_.caller.home)) {
-      protect_one(base, directory, path.path);
-    }
-  }
-
-  void protect_one(const std::string& base, int directory, const std::string& path) {
-    if (grants_.contains(path)) return;
-    const auto identity = identify_at(directory, path.substr(base.size() + 1));
-    if (!identity) {
-      bound_.not_held.push_back(path);
-      return;
-    }
-    if (identity->type == S_IFLNK) {
-      bound_.notes.push_back(
-          format("fs: {} is a link and is not protected", escape_for_terminal(path)));
-      return;
-    }
-    pin_ancestors(base, directory, path);
-    if (!tree_.has(path)) tree_.pin(path, *identity, MOUNT_ATTR_RDONLY);
-  }
-
-  // A directory that is a mount of its own cannot be renamed or removed from inside.
-  void pin_ancestors(const std::string& base, int directory, std::string_view path) {
-    for (std::size_t slash = path.find('/', base.size() + 1); slash != std::string_view::npos;
-         slash = path.find('/', slash + 1)) {
-      const std::string ancestor(path.substr(0, slash));
-      const auto identity = identify_at(directory, ancestor.substr(base.size() + 1));
-      if (identity && !tree_.has(ancestor)) tree_.pin(ancestor, *identity, 0);
-    }
-  }
-
-  // Files of a workspace that usually hold secrets, at its root. Nothing walks a granted tree.
-  void hide_secrets(const std::string& base, int directory) {
-    for (const std::string& name : plan_.hidden_names) {
-      const std::string path = base + "/" + name;
-      const auto identity = identify_at(directory, name);
-      if (!identity || identity->type == S_IFLNK || grants_.contains(path) || tree_.has(path)) {
-        continue;
-      }
-      tree_.cover(path, *identity);
-      bound_.masked.push_back(path);
-    }
-  }
-
-  void mask(const std::string& base) {
-    for (const PlanMount& mount : plan_.mounts) {
-      if (mount.kind != Kind::mask) continue;
-      const std::string path = filled(mount.target);
-      if (path == base || !core::is_at_or_below(path, base) || tree_.has(path)) continue;
-      const auto identity = identify(path);
-      if (!identity) {
-        bound_.not_held.push_back(path);
-        continue;
-      }
-      const sys::Fd directory(::open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-      pin_ancestors(base, directory.get(), path);
-      tree_.cover(path, *identity);
-      bound_.masked.push_back(path);
-    }
   }
 
   // ---- programs -------------------------------------------------------------------------------
@@ -501,8 +271,9 @@ class Binder {
         if (parent_of(place) == directory) links.emplace(place, &target);
       }
     }
-    const bool is_granted = std::ranges::any_of(
-        grants_, [&](const auto& grant) { return core::is_at_or_below(grant.first, directory); });
+    const bool is_granted = std::ranges::any_of(grants_.by_path, [&](const auto& grant) {
+      return core::is_at_or_below(grant.first, directory);
+    });
     if (files.empty() && links.empty() && !is_granted) return false;
     tree_.tmpfs(directory, 4096, 0755, 0);
     for (const auto& [place, target] : links) tree_.symlink(place, *target);
@@ -516,84 +287,13 @@ class Binder {
 
   // ---- Landlock, environment, directory -------------------------------------------------------
 
-  Done allow() {
-    const int abi = launcher_.landlock_abi;
-    bound_.landlock_handled = landlock_handled(abi);
-    bound_.landlock_scoped = landlock_scoped(abi);
-    bound_.landlock_attribute_size = landlock_attribute_size(abi);
-    for (const Program* program : programs()) {
-      for (const auto& list : {program->executables, program->executable_directories}) {
-        for (const std::string& path : list) {
-          if (!contains(bound_.executables, path)) bound_.executables.push_back(path);
-        }
-      }
-      for (const auto& list : {program->readable, program->prefixes}) {
-        for (const std::string& path : list) rule(path, {"read_file", "read_dir"});
-      }
-    }
-    for (const std::string& path : bound_.executables) {
-      rule(path, {"execute", "read_file", "read_dir"});
-    }
-    for (const std::string& path : sockets_) rule(path, {"read_file", "write_file"});
-    for (const lower::LandlockRule& planned : plan_.landlock) {
-      if (auto done = allow_planned(planned); !done) return done;
-    }
-    return {};
-  }
-
-  Done allow_planned(const lower::LandlockRule& planned) {
-    if (planned.path == "${PROGRAM}" || planned.path.starts_with("${EXEC:")) return {};
-    if (planned.path.starts_with("${GLOB:")) {
-      const std::string pattern = planned.path.substr(7, planned.path.size() - 8);
-      for (const std::string& path : globbed_[pattern]) rule(path, planned.rights);
-      return {};
-    }
-    const std::string path = filled(planned.path);
-    const bool is_own = path == home_ || path == "/tmp" || path == "/dev/shm";
-    if (contains(planned.rights, std::string_view("refer")) && launcher_.landlock_abi < 2 &&
-        !is_own) {
-      return std::unexpected(Refusal{
-          .message = "this kernel's Landlock cannot allow moves between directories (ABI 1)",
-          .help = "a kernel of 5.19 or later can"});
-    }
-    const bool deletes_only = contains(planned.rights, std::string_view("remove_file")) &&
-                              !contains(planned.rights, std::string_view("write_file"));
-    if (deletes_only && launcher_.landlock_abi < 3) {
-      return std::unexpected(
-          Refusal{.message = "this kernel's Landlock cannot refuse truncation (ABI below 3)",
-                  .help = "fs:delete needs a kernel of 6.2 or later"});
-    }
-    // Base directories that this host does not have.
-    if (path == "/nix/store" && !identify(path)) return {};
-    rule(path, planned.rights);
-    return {};
-  }
-
-  // Rights that only directories have are an error on a file.
-  void rule(const std::string& path, const std::vector<std::string_view>& names) {
-    std::uint64_t access = landlock_access(names, launcher_.landlock_abi);
-    const std::string real = resolved_grant(path);
-    const auto identity = identify(real);
-    if (identity && !identity->is_directory() && !is_private(real)) access &= landlock_file_rights;
-    bound_.landlock.push_back({.path = real, .access = access});
-  }
-
-  static bool is_private(std::string_view path) { return path == "/tmp" || path == "/dev/shm"; }
-
-  // A grant is mounted where it really is.
-  std::string resolved_grant(const std::string& path) const {
-    if (grants_.contains(path) || tree_.has(path)) return path;
-    const auto opened = open_host_path(path);
-    return opened && grants_.contains(opened->resolved) ? opened->resolved : path;
-  }
-
   Done set_environment() {
     for (const auto& [name, value] : plan_.environment) {
-      bound_.environment.push_back(format("{}={}", name, filled(value)));
+      bound_.environment.push_back(format("{}={}", name, holes_.filled(value)));
     }
     for (const auto* names : {&plan_.env_read, &plan_.env_inject}) {
       for (const std::string& name : *names) {
-        const std::string* entry = find_variable(launcher_.environment, name);
+        const std::string* entry = holes_.variable(name);
         if (entry == nullptr) {
           return std::unexpected(
               Refusal{.message = format("the variable {} is not set", name),
@@ -615,7 +315,7 @@ class Binder {
   }
 
   void pass_on(std::string_view name) {
-    if (const std::string* entry = find_variable(launcher_.environment, name)) {
+    if (const std::string* entry = holes_.variable(name)) {
       bound_.environment.push_back(*entry);
     }
   }
@@ -624,25 +324,24 @@ class Binder {
   std::string choose_directory() const {
     const std::string& wanted = launcher_.caller.directory;
     for (std::string_view at = wanted; !at.empty(); at = parent_of(at)) {
-      const auto found = grants_.find(at);
-      if (found != grants_.end() && tree_.has(std::string(at))) return wanted;
+      if (grants_.has(at) && tree_.has(std::string(at))) return wanted;
     }
-    return home_;
+    return holes_.home();
   }
 
   const lower::Plan& plan_;
   const Launcher& launcher_;
   bool spawns_;
-  std::string home_;
+  Holes holes_;
   Program server_;
   std::vector<Program> spawned_;
-  std::map<std::string, Grant, std::less<>> grants_;
-  std::map<std::string, std::vector<std::string>> globbed_;
   std::vector<std::string> sockets_;
   bool grants_pending_ = true;
   bool state_is_home_ = false;
   Tree tree_;
   Bound bound_;
+  Grants grants_;
+  Guard guard_;
 };
 
 }  // namespace

@@ -68,6 +68,7 @@ struct Child {
   int errors;
   int orders;
   int init;
+  orders::Step fail_step;
 };
 
 [[noreturn]] void give_up(const Child& child, orders::Step step) {
@@ -125,15 +126,24 @@ bool place_descriptors(const Child& child) {
   return ::syscall(SYS_close_range, init_fd + 1, ~0U, 0) == 0;
 }
 
+// Tests make one of these steps fail.
+void begin(const Child& child, orders::Step step) {
+  if (child.fail_step != step) return;
+  errno = EIO;
+  give_up(child, step);
+}
+
 [[noreturn]] void run_child(const Child& child) {
   for (const int procs : child.placement.cgroup_procs) {
     if (::write(procs, "0", 1) != 1) give_up(child, orders::Step::limits);
   }
+  begin(child, orders::Step::id_maps);
   if (!write_id_maps(child.user)) give_up(child, orders::Step::id_maps);
   if (::syscall(SYS_setresgid, inside_id, inside_id, inside_id) != 0 ||
       ::syscall(SYS_setresuid, inside_id, inside_id, inside_id) != 0) {
     give_up(child, orders::Step::id_maps);
   }
+  begin(child, orders::Step::start_init);
   if (!keep_capabilities_over_exec()) give_up(child, orders::Step::start_init);
   const int init_fd = orders::first_tree_fd + static_cast<int>(child.trees.fds.size());
   if (!place_descriptors(child)) give_up(child, orders::Step::start_init);
@@ -250,7 +260,8 @@ std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& use
 }
 
 std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser& user,
-                                       const Trees& trees, const Placement& placement) {
+                                       const Trees& trees, const Placement& placement,
+                                       orders::Step fail_step) {
   const std::string_view image(
       capgate_init_image, static_cast<std::size_t>(capgate_init_image_end - capgate_init_image));
   auto init = sealed_file("capgate-init", image, true);
@@ -284,7 +295,8 @@ std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser
   }
   const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
   if (pid == 0) {
-    run_child({user, trees, placement, inner.get(), errors_inner.get(), block->get(), init->get()});
+    run_child({user, trees, placement, inner.get(), errors_inner.get(), block->get(), init->get(),
+               fail_step});
   }
   const int error = errno;
   if (user.leaves_root && !return_to_root()) return refuse("cannot return to root", errno);

@@ -56,6 +56,7 @@ struct Trees {
 
 [[nodiscard]] std::expected<Sandbox, Refusal> launch(const std::string& orders,
                                                      const HostUser& user, const Trees& trees,
-                                                     const Placement& placement);
+                                                     const Placement& placement,
+                                                     orders::Step fail_step = orders::Step::none);
 
 }  // namespace capgate::sandbox

@@ -59,7 +59,7 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   if (name.contains('/')) {
     const std::string full =
         name.starts_with('/') ? std::string(name) : caller.directory + "/" + std::string(name);
-    if (is_executable(full)) return plain_path(full);
+    if (is_executable(full)) return full;
     if (::access(full.c_str(), F_OK) != 0) return refuse(127, "no such file");
     return refuse(126, "is not an executable file");
   }
@@ -67,7 +67,7 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   for (const std::string_view directory : split(path, ':')) {
     if (!directory.starts_with('/')) continue;  // a relative entry would run whatever lies here
     const std::string full = format("{}/{}", directory, name);
-    if (is_executable(full)) return plain_path(full);
+    if (is_executable(full)) return full;
     found |= is_file(full);
   }
   return found ? refuse(126, "is not executable") : refuse(127, "command not found");
@@ -97,20 +97,20 @@ class Finder {
       if (start.starts_with("#!")) {
         if (depth == most_interpreters) return unreadable(path, ELOOP);
         program_.readable.push_back(real);
-        auto next = interpreter(start, path, arguments);
+        auto next = interpreter(start, inside_name(path, real), arguments);
         if (!next) return std::unexpected(std::move(next).error());
         path = *std::move(next);
         continue;
       }
       const auto identity = identify(file.get());
       if (!identity) return unreadable(path, identity.error());
-      program_.file = path;
+      program_.file = inside_name(path, real);
       program_.identity = *identity;
       program_.arguments = std::move(arguments);
       program_.executables.push_back(real);
       add_loader(file.get(), start);
-      add_prefix(path);
-      if (real != path) add_prefix(real);
+      add_prefix(program_.file);
+      if (real != program_.file) add_prefix(real);
       return std::move(program_);
     }
   }
@@ -123,26 +123,40 @@ class Finder {
                 .exit_code = 126});
   }
 
-  // Every link from the name to the file, so that the name works inside, too.
-  std::string follow_links(std::string path) {
-    char* found = ::realpath(path.c_str(), nullptr);
-    const std::string real = found == nullptr ? path : found;
-    ::free(found);
-    for (int i = 0; i < most_links && path != real; ++i) {
-      std::string parent = directory_of(path);
-      char* real_parent = ::realpath(parent.c_str(), nullptr);
-      const std::string place = format(
-          "{}/{}", real_parent == nullptr || parent == "/" ? "" : real_parent, name_of(path));
-      ::free(real_parent);
+  // Every link from the name to the file, so that the name works inside, too. As the kernel walks:
+  // ".." after a link leads where the link led.
+  std::string follow_links(const std::string& path) {
+    std::string at;
+    std::string rest = path;
+    int links = 0;
+    while (!rest.empty()) {
+      const std::size_t slash = rest.find('/');
+      const std::string name = rest.substr(0, slash);
+      rest = slash == std::string::npos ? "" : rest.substr(slash + 1);
+      if (name.empty() || name == ".") continue;
+      if (name == "..") {
+        at.resize(at.empty() ? 0 : at.rfind('/'));
+        continue;
+      }
+      const std::string place = format("{}/{}", at, name);
       std::string target(4096, '\0');
       const ssize_t size = ::readlink(place.c_str(), target.data(), target.size());
-      if (size < 0) break;
+      if (size < 0 || ++links > most_links) {
+        at = place;
+        continue;
+      }
       target.resize(static_cast<std::size_t>(size));
       program_.links.emplace_back(place, target);
-      path = target.starts_with('/') ? plain_path(target)
-                                     : plain_path(directory_of(place) + "/" + target);
+      if (target.starts_with('/')) at.clear();
+      rest = target + "/" + rest;
     }
-    return real;
+    return at;
+  }
+
+  // The name under which a file is known inside: as it was given, unless that name only means
+  // something on the way ("./a/../b").
+  static std::string inside_name(const std::string& path, const std::string& real) {
+    return plain_path(path) == path ? path : real;
   }
 
   // "#!/usr/bin/env -S node --flag": the program to run instead; `arguments` become its own.
@@ -161,7 +175,8 @@ class Finder {
       }
       const std::size_t end = rest.find_first_of(" \t");
       if (rest.starts_with('-') || rest.substr(0, end).contains('=') || rest.empty() ||
-          (end != std::string_view::npos && !splits)) {
+          (end != std::string_view::npos && !splits) ||
+          (splits && rest.find_first_of("\"'\\$#") != std::string_view::npos)) {
         return std::unexpected(Refusal{.message = format("{}: {} is not understood",
                                                          escape_for_terminal(script), quoted(line)),
                                        .help = "name the interpreter on the command line",
@@ -169,7 +184,9 @@ class Finder {
       }
       name = rest.substr(0, end);
       if (end != std::string_view::npos) {
-        for (const std::string_view word : split(rest.substr(end), ' ')) {
+        std::string arguments_of_env(rest.substr(end));
+        std::ranges::replace(arguments_of_env, '\t', ' ');
+        for (const std::string_view word : split(arguments_of_env, ' ')) {
           if (!word.empty()) words.emplace_back(word);
         }
       }
@@ -201,7 +218,7 @@ class Finder {
       const auto size =
           ::pread(file, loader.data(), loader.size(), static_cast<off_t>(part.p_offset));
       if (size != static_cast<ssize_t>(loader.size())) return;
-      program_.executables.push_back(follow_links(plain_path(loader.c_str())));
+      program_.executables.push_back(follow_links(loader.c_str()));
       return;
     }
   }

@@ -218,44 +218,60 @@ TEST_F(ProgramTest, AnInterpreterThatIsMissingIsNamed) {
 // --------------------------------------------------------------
 
 TEST_F(ProgramTest, TheDirectoryAroundBinIsVisible) {
-  tool("opt/bin/tool");
-  const Program program = find({"tool"});
+  tool("opt/bin/node");
+  directory_.directory("opt/lib");
+  const Program program = find({"node"});
   EXPECT_EQ(program.prefixes, (Words{directory_.path("opt")}));
   EXPECT_TRUE(program.notes.empty());
 }
 
-TEST_F(ProgramTest, AProgramOutsideOfABinHasNoPrefix) {
-  tool("more/tool");
+// Only an interpreter has a library around it: the rest of a project is not the program's.
+TEST_F(ProgramTest, OtherProgramsHaveNoPrefix) {
+  tool("opt/bin/tool");
+  directory_.directory("opt/lib");
   EXPECT_TRUE(find({"tool"}).prefixes.empty());
-  EXPECT_TRUE(find({"tool"}).notes.empty());
+  tool("opt/bin/node");
+  std::filesystem::remove(directory_.path("opt/lib"));
+  EXPECT_TRUE(find({"node"}).prefixes.empty());
+}
+
+TEST_F(ProgramTest, AProgramOutsideOfABinHasNoPrefix) {
+  tool("more/node");
+  EXPECT_TRUE(find({"node"}).prefixes.empty());
+  EXPECT_TRUE(find({"node"}).notes.empty());
 }
 
 TEST_F(ProgramTest, TheHomeDirectoryIsNoPrefix) {
-  const std::string file = tool("opt/bin/tool");
+  const std::string file = tool("opt/bin/node");
+  directory_.directory("opt/lib");
   Caller at_home = caller();
   at_home.home = directory_.path("opt");
-  const Program program = find({"tool"}, at_home);
+  const Program program = find({"node"}, at_home);
   EXPECT_TRUE(program.prefixes.empty());
   ASSERT_EQ(program.notes.size(), 1U);
   EXPECT_NE(program.notes[0].find(file), std::string::npos) << program.notes[0];
 }
 
 TEST_F(ProgramTest, ADirectoryThatHoldsAHomeIsNoPrefix) {
-  tool("opt/bin/tool");
+  tool("opt/bin/node");
+  directory_.directory("opt/lib");
   Caller below = caller();
   below.home = directory_.path("opt/user");
-  EXPECT_TRUE(find({"tool"}, below).prefixes.empty());
-  EXPECT_EQ(find({"tool"}, below).notes.size(), 1U);
+  EXPECT_TRUE(find({"node"}, below).prefixes.empty());
+  EXPECT_EQ(find({"node"}, below).notes.size(), 1U);
 }
 
 TEST_F(ProgramTest, ADirectoryWithCredentialsIsNoPrefix) {
   Caller at_home = caller();
   at_home.home = directory_.path("user");
-  const std::string inside = tool("user/.ssh/bin/tool");
+  const std::string inside = tool("user/.ssh/bin/node");
+  directory_.directory("user/.ssh/lib");
   EXPECT_TRUE(find({inside}, at_home).prefixes.empty());
-  const std::string above = tool("user/.config/bin/tool");
+  const std::string above = tool("user/.config/bin/node");
+  directory_.directory("user/.config/lib");
   EXPECT_TRUE(find({above}, at_home).prefixes.empty());
-  const std::string beside = tool("user/.nvm/versions/node/v22/bin/tool");
+  const std::string beside = tool("user/.nvm/versions/node/v22/bin/node");
+  directory_.directory("user/.nvm/versions/node/v22/lib");
   EXPECT_EQ(find({beside}, at_home).prefixes,
             (Words{directory_.path("user/.nvm/versions/node/v22")}));
 }
@@ -292,7 +308,6 @@ TEST_F(ProgramTest, LinksToAProgramAreRecordedOneByOne) {
   EXPECT_EQ(program.executables, (Words{real}));
   EXPECT_EQ(program.links, (Links{{first, second}, {second, "../lib/tool/bin/real"}}));
   EXPECT_EQ(program.identity, identify(real));
-  EXPECT_EQ(program.prefixes, (Words{directory_.path("opt"), directory_.path("opt/lib/tool")}));
 }
 
 TEST_F(ProgramTest, ALinkToAScriptKeepsItsNameAsTheArgument) {

@@ -90,7 +90,9 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
       .caller = {.path = session.path, .directory = current_directory(), .home = session.home},
       .environment = session.environment,
       .uid = ::getuid(),
-      .landlock_abi = probe_landlock_abi()};
+      .landlock_abi = probe_landlock_abi(),
+      .makes_missing_files = !session.dry_run,
+      .state = session.state};
   Bound bound = TRY(bind(plan, launcher, session.command));
   if (session.dry_run) {
     (void)sys::write_all(STDOUT_FILENO, print_bound(session.artifact, session.input, bound));
@@ -121,8 +123,8 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
   }
 
   const sys::Fd signals = take_signals();
-  Sandbox sandbox =
-      TRY(launch(write_orders(bound, launch_orders), user, trees, limits.placement()));
+  Sandbox sandbox = TRY(launch(write_orders(bound, launch_orders), user, trees, limits.placement(),
+                               launch_orders.fail_step));
   const Watch watch{.grace = session.grace, .masked = bound.masked};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));

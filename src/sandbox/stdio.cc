@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "sys/file.h"
 #include "text/json.h"
 #include "text/json_write.h"
@@ -32,14 +33,20 @@ bool is_unnamed_stream(int fd) {
   socklen_t size = sizeof(type);
   sockaddr_un address{};
   socklen_t address_size = sizeof(address);
+  sockaddr_un peer{};
+  socklen_t peer_size = sizeof(peer);
   return ::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
          ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &address_size) == 0 &&
-         address.sun_family == AF_UNIX && address_size == sizeof(sa_family_t);
+         address.sun_family == AF_UNIX && address_size == sizeof(sa_family_t) &&
+         ::getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0;
 }
 
 bool is_harmless_device(int fd, const struct stat& info) {
-  constexpr unsigned memory_devices = 1;  // null, zero, full ...
-  return S_ISCHR(info.st_mode) && (::isatty(fd) == 1 || major(info.st_rdev) == memory_devices);
+  if (!S_ISCHR(info.st_mode)) return false;
+  if (::isatty(fd) == 1) return true;
+  constexpr unsigned memory_devices = 1;
+  constexpr unsigned harmless[] = {3, 5, 7, 8, 9};  // null, zero, full, random, urandom
+  return major(info.st_rdev) == memory_devices && contains(harmless, minor(info.st_rdev));
 }
 
 std::string error_answer(text::Value id, const Refusal& refusal) {

@@ -289,8 +289,10 @@ class Protected(FilesCase):
         report = self.report(self.words, ["/usr/bin/true"])
         held = [each["guarantee"] for each in report["guarantees"]]
         self.assertIn(f"{self.place('.envrc')} cannot be changed or moved", held)
-        self.assertIn(f"{self.place('.mcp.json')} did not exist and can be made by the server",
-                      report["notHeld"])
+        told = [line for line in report["notHeld"] if "not there at the start" in line]
+        self.assertEqual(len(told), 1)
+        self.assertIn(self.place(".mcp.json"), told[0])
+        self.assertNotIn(self.place(".envrc"), told[0])
 
     def test_a_protected_name_that_is_a_link_is_told(self):
         """It cannot be held, so the report must not be silent about it."""

@@ -73,7 +73,7 @@ class Undeclared(Redteam):
                 "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "/etc/ssh", "/etc/environment",
                 "/etc/npmrc", "/etc/pip.conf", "/etc/gitconfig", "/etc/docker",
                 "/etc/NetworkManager", "/etc/wireguard", "/etc/netplan", "/etc/krb5.keytab",
-                "/proc/1/root/etc", "/proc/self/root/var", "/dev/mem", "/dev/kmsg", "/dev/tty",
+                "/proc/1/root/etc", "/dev/mem", "/dev/kmsg", "/dev/tty",
                 "/dev/ptmx", "/dev/fuse", "/dev/kvm", "/dev/net/tun", "/dev/vda"]
         # The tree that holds the probe may make its ancestors visible, and nothing in them.
         gone.remove("/var")
@@ -168,7 +168,7 @@ class HomeDirectory(Redteam):
 
     def test_g17_secrets_of_a_workspace_stay_hidden_at_its_root(self):
         held = [self.tree.file(f"work/{name}", canary())
-                for name in (".env", ".env.local", "id_rsa", "server.pem", "credentials.json")]
+                for name in (".env", ".env.local", "id_rsa", "credentials.json")]
         example = self.tree.file("work/.env.example", "plain")
         self.assert_open(self.outside(*[f"read={path}" for path in held]))
         allow = [f"fs:read:{self.work}"]

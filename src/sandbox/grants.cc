@@ -1,0 +1,138 @@
+#include "sandbox/grants.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "core/path.h"
+
+namespace capgate::sandbox {
+namespace {
+
+using lower::PlanMount;
+
+std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
+
+}  // namespace
+
+std::expected<void, Refusal> Grants::read() {
+  for (const PlanMount& mount : plan_.mounts) {
+    if (mount.origins == nullptr) continue;
+    const bool writable =
+        mount.detail == "write" || mount.detail == "create" || mount.detail == "delete";
+    if (mount.kind == PlanMount::Kind::entries) {
+      if (auto done = read_entries(mount.target, writable); !done) return done;
+    } else if (mount.kind == PlanMount::Kind::bind && mount.detail != "socket" &&
+               !core::is_at_or_below(mount.target, "/usr/share/zoneinfo")) {
+      if (auto done = read_grant(holes_.filled(mount.target), writable, mount.directory); !done) {
+        return done;
+      }
+    }
+  }
+  return {};
+}
+
+Grants::Done Grants::read_grant(const std::string& path, bool writable, bool directory) {
+  auto opened = open_host_path(path);
+  if (opened && directory && !opened->identity.is_directory()) {
+    return std::unexpected(
+        Refusal{.message = format("{} is no directory", escape_for_terminal(path)),
+                .help = "grant a file without /**"});
+  }
+  if (!opened && writable && !directory && !identify(path)) {
+    if (!makes_missing_files_) {
+      notes.push_back(
+          format("fs: {} is missing and would be made empty", escape_for_terminal(path)));
+      return {};
+    }
+    if (!make_empty_file(path)) return std::unexpected(std::move(opened).error());
+    opened = open_host_path(path);
+  }
+  if (!opened) return std::unexpected(std::move(opened).error());
+  return keep_grant(*std::move(opened), writable);
+}
+
+Grants::Done Grants::keep_grant(HostPath opened, bool writable) {
+  const std::uint32_t type = opened.identity.type;
+  if (type != S_IFREG && type != S_IFDIR) {
+    return std::unexpected(Refusal{.message = format("{} is neither a file nor a directory",
+                                                     escape_for_terminal(opened.resolved)),
+                                   .help = "a socket is granted with ipc:connect:unix:PATH"});
+  }
+  for (const auto& [place, target] : opened.links) {
+    notes.push_back(format("fs: the link {} -> {} was followed", escape_for_terminal(place),
+                           escape_for_terminal(target)));
+  }
+  std::string key = opened.resolved;
+  Grant& grant = by_path[std::move(key)];
+  grant.writable |= writable;
+  if (grant.path.fd.get() < 0) grant.path = std::move(opened);
+  return {};
+}
+
+bool Grants::make_empty_file(const std::string& path) {
+  const sys::Fd made(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (made.get() < 0) return false;
+  notes.push_back(format("fs: {} was missing and has been made empty", escape_for_terminal(path)));
+  return true;
+}
+
+// "/dir/*.md": what matches now. Links and special files are no grant.
+Grants::Done Grants::read_entries(const std::string& pattern, bool writable) {
+  const std::string directory(parent_of(pattern));
+  const std::string glob(pattern.substr(directory.size() + 1));
+  auto opened = open_host_path(directory.empty() ? "/" : directory);
+  if (!opened) return std::unexpected(std::move(opened).error());
+  const std::string readable = format("/proc/self/fd/{}", opened->fd.get());
+  DIR* listing = ::opendir(readable.c_str());
+  if (listing == nullptr) {
+    return std::unexpected(Refusal{
+        .message =
+            format("cannot list {}: {}", escape_for_terminal(directory), std::strerror(errno)),
+        .help = "grant its entries by name"});
+  }
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string name = entry->d_name;
+    if (name == "." || name == ".." || ::fnmatch(glob.c_str(), entry->d_name, FNM_PERIOD) != 0) {
+      continue;
+    }
+    names.push_back(name);
+  }
+  ::closedir(listing);
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    auto entry = open_host_path(format("{}/{}", opened->resolved, name));
+    const bool usable =
+        entry && (entry->identity.type == S_IFREG || entry->identity.is_directory());
+    if (!usable) {
+      notes.push_back(format("fs: {} matches, but is no file or directory, or cannot be opened",
+                             escape_for_terminal(format("{}/{}", directory, name))));
+      continue;
+    }
+    globbed[pattern].push_back(entry->resolved);
+    if (auto done = keep_grant(*std::move(entry), writable); !done) return done;
+  }
+  notes.push_back(format("fs: {} stands for {} entries; later ones are not covered",
+                         escape_for_terminal(pattern), names.size()));
+  return {};
+}
+
+bool Grants::is_covered(std::string_view path, bool writable) const {
+  for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
+    const auto found = by_path.find(above);
+    if (found != by_path.end() && (found->second.writable || !writable)) return true;
+  }
+  return false;
+}
+
+}  // namespace capgate::sandbox

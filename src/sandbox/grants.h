@@ -1,0 +1,56 @@
+// The granted paths of a Plan as this host has them: opened, with the strongest rights that any
+// grant gives them, and globs spelled out.
+//
+//   Grants grants(plan, holes, makes_missing_files);
+//   TRY(grants.read());
+//   grants.by_path.at("/srv/data").writable
+//
+// All of them are read before anything is mounted: a grant that another one covers must not be
+// mounted on top of it with less.
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lower/plan.h"
+#include "sandbox/holes.h"
+#include "sandbox/host_path.h"
+
+namespace capgate::sandbox {
+
+struct Grant {
+  HostPath path;
+  bool writable = false;
+};
+
+class Grants {
+ public:
+  Grants(const lower::Plan& plan, const Holes& holes, bool makes_missing_files)
+      : plan_(plan), holes_(holes), makes_missing_files_(makes_missing_files) {}
+
+  [[nodiscard]] std::expected<void, Refusal> read();
+
+  // A directory above the path gives at least as much.
+  [[nodiscard]] bool is_covered(std::string_view path, bool writable) const;
+  [[nodiscard]] bool has(std::string_view path) const { return by_path.contains(path); }
+
+  std::map<std::string, Grant, std::less<>> by_path;  // by the resolved path
+  std::map<std::string, std::vector<std::string>> globbed;
+  std::vector<std::string> notes;
+
+ private:
+  using Done = std::expected<void, Refusal>;
+  Done read_grant(const std::string& path, bool writable, bool directory);
+  Done keep_grant(HostPath opened, bool writable);
+  bool make_empty_file(const std::string& path);
+  Done read_entries(const std::string& pattern, bool writable);
+
+  const lower::Plan& plan_;
+  const Holes& holes_;
+  bool makes_missing_files_;
+};
+
+}  // namespace capgate::sandbox
