@@ -41,7 +41,8 @@ struct BoundMount {
   std::uint64_t size = 0;
   std::uint64_t attributes = 0;
   bool optional = false;
-  bool owned = false;  // a granted path: started as root, it is mounted with its owner mapped
+  bool in_private = false;  // every directory above the target is the sandbox's own
+  bool owned = false;       // a granted path: started as root, it is mounted with its owner mapped
 };
 
 struct BoundRule {

@@ -1,8 +1,11 @@
 #include "sandbox/guard.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <sys/stat.h>
+
+#include <algorithm>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -10,19 +13,59 @@
 #include "core/sensitive.h"
 
 namespace capgate::sandbox {
+namespace {
+
+// The names in a directory, if they fit into one read: most directories are small, and one listing
+// is cheaper than asking for forty names. Of a large one nothing is known, and each name is asked
+// for: the cost does not grow with the directory.
+class Names {
+ public:
+  explicit Names(int directory) {
+    const sys::Fd listing(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (listing.get() < 0) return;
+    alignas(dirent64) char buffer[16384];
+    const ssize_t size = ::getdents64(listing.get(), buffer, sizeof(buffer));
+    char more[512];
+    if (size < 0 || ::getdents64(listing.get(), more, sizeof(more)) != 0) return;
+    is_complete_ = true;
+    for (ssize_t at = 0; at < size;) {
+      const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+      names_.emplace_back(entry->d_name);
+      at += entry->d_reclen;
+    }
+    std::ranges::sort(names_);
+  }
+
+  // False only if the first component of `path` is surely not there.
+  [[nodiscard]] bool may_have(std::string_view path) const {
+    return !is_complete_ || std::ranges::binary_search(names_, path.substr(0, path.find('/')));
+  }
+
+ private:
+  std::vector<std::string> names_;
+  bool is_complete_ = false;
+};
+
+}  // namespace
 
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
   mask(path);
   if (!grant.path.identity.is_directory()) return;
-  hide_secrets(path, grant.path.fd.get());
-  if (grant.writable) protect(path, grant.path.fd.get());
+  const Names names(grant.path.fd.get());
+  const auto may_have = [&](std::string_view name) { return names.may_have(name); };
+  hide_secrets(path, grant.path.fd.get(), may_have);
+  if (grant.writable) protect(path, grant.path.fd.get(), may_have);
 }
 
 // Files that a program of the host runs later stay as they are. Where they do not exist they can
 // be made: nothing of ours is left on the host, and what appeared is told at the end.
-void Guard::protect(const std::string& base, int directory) {
+void Guard::protect(const std::string& base, int directory, const MayHave& may_have) {
   for (const std::string& name : plan_.protected_names) {
-    protect_one(base, directory, base + "/" + name);
+    if (may_have(name)) {
+      protect_one(base, directory, base + "/" + name);
+    } else if (!grants_.has(base + "/" + name)) {
+      bound_.not_held.push_back(base + "/" + name);
+    }
   }
   for (const core::ReadOnlyPath& path : core::startup_below(base, caller_home_)) {
     protect_one(base, directory, path.path);
@@ -56,8 +99,9 @@ void Guard::pin_ancestors(const std::string& base, int directory, std::string_vi
 }
 
 // Files of a workspace that usually hold secrets, at its root. Nothing walks a granted tree.
-void Guard::hide_secrets(const std::string& base, int directory) {
+void Guard::hide_secrets(const std::string& base, int directory, const MayHave& may_have) {
   for (const std::string& name : plan_.hidden_names) {
+    if (!may_have(name)) continue;
     const std::string path = base + "/" + name;
     const auto identity = identify_at(directory, name);
     if (!identity || identity->type == S_IFLNK || grants_.has(path) || tree_.has(path)) {
@@ -69,9 +113,7 @@ void Guard::hide_secrets(const std::string& base, int directory) {
 }
 
 void Guard::mask(const std::string& base) {
-  for (const lower::PlanMount& mount : plan_.mounts) {
-    if (mount.kind != lower::PlanMount::Kind::mask) continue;
-    const std::string path = holes_.filled(mount.target);
+  for (const std::string& path : masks_) {
     if (path == base || !core::is_at_or_below(path, base) || tree_.has(path)) continue;
     const auto identity = identify(path);
     if (!identity) {

@@ -73,6 +73,9 @@ enum class MountKind : std::uint32_t {
   attributes  // added to a mount once its contents are in place
 };
 
+inline constexpr std::uint32_t optional = 1;    // a source that went away meanwhile is left out
+inline constexpr std::uint32_t in_private = 2;  // the target's parents were all made by init
+
 struct Mount {
   MountKind kind = MountKind::directory;
   std::uint32_t mode = 0;  // of what is made; of binds, pins and covers the type that was seen
@@ -83,7 +86,7 @@ struct Mount {
   std::uint64_t size = 0;        // tmpfs: bytes
   std::uint64_t attributes = 0;  // MOUNT_ATTR_*
   std::int32_t fd = -1;          // tree
-  std::uint32_t optional = 0;    // 1: a source that went away meanwhile is left out
+  std::uint32_t flags = 0;       // of the two below
 };
 
 struct LandlockRule {

@@ -65,7 +65,8 @@ List write_mounts(Writer& writer, const Bound& bound, const Launch& launch) {
                    .size = mount.size,
                    .attributes = mount.attributes,
                    .fd = tree,
-                   .optional = mount.optional ? 1U : 0U});
+                   .flags = (mount.optional ? orders::optional : 0U) |
+                            (mount.in_private ? orders::in_private : 0U)});
   }
   return writer.list(out);
 }

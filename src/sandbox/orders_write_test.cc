@@ -137,11 +137,11 @@ TEST(Orders, MountsKeepTheirOrderAndEverythingAboutThem) {
   EXPECT_EQ(mounts[2].inode, 8U);
   EXPECT_EQ(mounts[2].mode, std::uint32_t{S_IFDIR});
   EXPECT_EQ(mounts[2].attributes, 5U);
-  EXPECT_EQ(mounts[2].optional, 1U);
+  EXPECT_EQ(mounts[2].flags, orders::optional);
   EXPECT_EQ(mounts[2].fd, -1);
   EXPECT_EQ(mounts[3].mode, 01777U);
   EXPECT_EQ(mounts[3].size, 4096U);
-  EXPECT_EQ(mounts[3].optional, 0U);
+  EXPECT_EQ(mounts[3].flags, 0U);
 }
 
 TEST(Orders, AMountWithADetachedTreeIsThatTree) {

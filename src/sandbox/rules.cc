@@ -54,8 +54,7 @@ class Rules {
       return {};
     }
     const std::string path = holes_.filled(planned.path);
-    const bool is_own = path == holes_.home() || path == "/tmp" || path == "/dev/shm";
-    if (contains(planned.rights, std::string_view("refer")) && abi_ < 2 && !is_own) {
+    if (contains(planned.rights, std::string_view("refer")) && abi_ < 2 && !is_own(path)) {
       return std::unexpected(Refusal{
           .message = "this kernel's Landlock cannot allow moves between directories (ABI 1)",
           .help = "a kernel of 5.19 or later can"});
@@ -73,22 +72,38 @@ class Rules {
     return {};
   }
 
-  // Rights that only directories have are an error on a file.
+  // Rights that only directories have are an error on a file. A grant is mounted where it really
+  // is, and was looked at already.
   void rule(const std::string& path, const std::vector<std::string_view>& names) {
     std::uint64_t access = landlock_access(names, abi_);
-    const std::string real = resolved_grant(path);
-    const auto identity = identify(real);
-    if (identity && !identity->is_directory() && !is_private(real)) access &= landlock_file_rights;
+    const auto grant = find_grant(path);
+    const std::string& real = grant == grants_.by_path.end() ? path : grant->first;
+    const bool is_file = grant == grants_.by_path.end()
+                             ? !is_directory_inside(path)
+                             : !grant->second.path.identity.is_directory();
+    if (is_file) access &= landlock_file_rights;
     bound_.landlock.push_back({.path = real, .access = access});
   }
 
-  static bool is_private(std::string_view path) { return path == "/tmp" || path == "/dev/shm"; }
-
-  // A grant is mounted where it really is.
-  std::string resolved_grant(const std::string& path) const {
-    if (grants_.has(path)) return path;
+  using Found = decltype(Grants::by_path)::const_iterator;
+  [[nodiscard]] Found find_grant(const std::string& path) const {
+    const Found found = grants_.by_path.find(path);
+    if (found != grants_.by_path.end() || is_own(path)) return found;
     const auto opened = open_host_path(path);
-    return opened && grants_.has(opened->resolved) ? opened->resolved : path;
+    return opened ? grants_.by_path.find(opened->resolved) : grants_.by_path.end();
+  }
+
+  // Directories of every sandbox, whatever the host has there.
+  [[nodiscard]] bool is_own(std::string_view path) const {
+    constexpr std::string_view own[] = {"/",          "/dev",  "/dev/shm", "/etc",
+                                        "/nix/store", "/proc", "/tmp",     "/usr"};
+    return contains(own, path) || path == holes_.home();
+  }
+
+  [[nodiscard]] bool is_directory_inside(const std::string& path) const {
+    if (is_own(path)) return true;
+    const auto identity = identify(path);
+    return identity && identity->is_directory();
   }
 
   const lower::Plan& plan_;

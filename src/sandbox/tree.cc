@@ -21,6 +21,13 @@ bool Tree::is_host(std::string_view path) const {
   return false;
 }
 
+bool Tree::is_private(std::string_view path) const {
+  for (; !path.empty(); path = parent_of(path)) {
+    if (host_.contains(path)) return false;
+  }
+  return true;
+}
+
 // Inside a mount of the host the parents exist, since the host has them.
 void Tree::parents(const std::string& path) {
   const std::string parent(parent_of(path));
@@ -81,6 +88,7 @@ void Tree::bind(const std::string& target, const std::string& source, const Iden
                      .source = source,
                      .identity = identity,
                      .attributes = attributes | (is_device ? MOUNT_ATTR_NOSUID : always),
+                     .in_private = is_private(parent_of(target)),
                      .owned = owned});
   made_.insert(target);
   host_.insert(target);

@@ -41,6 +41,9 @@ class Tree {
   // True if the path lies in a mount of the host: there nothing is made.
   [[nodiscard]] bool is_host(std::string_view path) const;
 
+  // True if neither the path nor anything above it is a mount of the host.
+  [[nodiscard]] bool is_private(std::string_view path) const;
+
   [[nodiscard]] std::vector<BoundMount> take() &&;
 
  private:

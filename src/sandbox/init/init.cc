@@ -117,9 +117,7 @@ void drop_everything() {
   constexpr long last = ~0U;
   must(Step::init_drop, call(__NR_close_range, 0, orders::orders_fd, 0));
   must(Step::init_drop, call(__NR_close_range, orders::first_tree_fd, last, 0));
-  for (int capability = 0; capability < 64; ++capability) {
-    if (call(__NR_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0) == invalid) break;
-  }
+  // The bounding set is for programs that exec, and init never does.
   must(Step::init_drop, call(__NR_setresgid, gid, gid, gid));
   must(Step::init_drop, call(__NR_setresuid, uid, uid, uid));
   must(Step::init_drop, call(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0));

@@ -37,10 +37,6 @@ long open_target(const char* path) {
   return call(__NR_openat2, new_root, path, &how, sizeof(how));
 }
 
-long open_source(const char* path) {
-  return call(__NR_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
-}
-
 // The descriptor must show what the supervisor saw: same device, inode and type.
 long check_identity(long fd, const Mount& mount) {
   struct statx info{};
@@ -51,6 +47,13 @@ long check_identity(long fd, const Mount& mount) {
   const bool same = device == mount.device && info.stx_ino == mount.inode &&
                     (info.stx_mode & S_IFMT) == (mount.mode & S_IFMT);
   return same ? 0 : stale;
+}
+
+// Without following a link at the end.
+long clone_path(const char* path) {
+  constexpr long no_follow = 0x100;
+  return call(__NR_open_tree, AT_FDCWD, path,
+              OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | no_follow | at_recursive);
 }
 
 long clone_tree(long fd) {
@@ -135,23 +138,29 @@ long mount_proc(const Mount& mount) {
   return target < 0 ? target : attach(tree, target);
 }
 
-long mount_bind(const Mount& mount) {
-  const long source = open_source(text(mount.source));
-  if (source == not_found && mount.optional != 0) return 0;
-  if (source < 0) return source;
-  if (const long same = check_identity(source, mount); same < 0) return same;
-  const long tree = clone_tree(source);
-  close(source);
-  if (tree < 0) return tree;
-  if (const long set = set_attributes(tree, mount.attributes); set < 0) return set;
+// Where init made every directory above the target there is no link to be led astray by.
+long attach_at(long tree, const Mount& mount) {
+  if ((mount.flags & orders::in_private) != 0) {
+    const long result =
+        call(__NR_move_mount, tree, "", new_root, below_root(mount), MOVE_MOUNT_F_EMPTY_PATH);
+    close(tree);
+    return result;
+  }
   const long target = open_target(text(mount.target));
   return target < 0 ? target : attach(tree, target);
 }
 
-long mount_tree(const Mount& mount) {
-  const long target = open_target(text(mount.target));
-  return target < 0 ? target : attach(mount.fd, target);
+long mount_bind(const Mount& mount) {
+  const long tree = clone_path(text(mount.source));
+  if (tree == not_found && (mount.flags & orders::optional) != 0) return 0;
+  if (tree < 0) return tree;
+  // The root of the clone is the very inode that was looked up.
+  if (const long same = check_identity(tree, mount); same < 0) return same;
+  if (const long set = set_attributes(tree, mount.attributes); set < 0) return set;
+  return attach_at(tree, mount);
 }
+
+long mount_tree(const Mount& mount) { return attach_at(mount.fd, mount); }
 
 long mount_pin(const Mount& mount) {
   const long target = open_target(text(mount.target));
@@ -172,7 +181,7 @@ long cover_source(const Mount& mount) {
 
 long mount_cover(const Mount& mount) {
   const long target = open_target(text(mount.target));
-  if (target == not_found && mount.optional != 0) return 0;
+  if (target == not_found && (mount.flags & orders::optional) != 0) return 0;
   if (target < 0) return target;
   if (mount.source.size == 0) {
     if (const long same = check_identity(target, mount); same < 0) return same;
