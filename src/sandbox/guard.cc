@@ -1,6 +1,5 @@
 #include "sandbox/guard.h"
 
-#include <fcntl.h>
 #include <linux/mount.h>
 #include <sys/stat.h>
 
@@ -12,7 +11,7 @@
 namespace capgate::sandbox {
 
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
-  mask(path);
+  mask(path, grant.path.fd.get());
   if (!grant.path.identity.is_directory()) return;
   hide_secrets(path, grant.path.fd.get());
   if (grant.writable) protect(path, grant.path.fd.get());
@@ -68,7 +67,7 @@ void Guard::hide_secrets(const std::string& base, int directory) {
   }
 }
 
-void Guard::mask(const std::string& base) {
+void Guard::mask(const std::string& base, int directory) {
   for (const lower::PlanMount& mount : plan_.mounts) {
     if (mount.kind != lower::PlanMount::Kind::mask) continue;
     const std::string path = holes_.filled(mount.target);
@@ -78,8 +77,7 @@ void Guard::mask(const std::string& base) {
       bound_.not_held.push_back(path);
       continue;
     }
-    const sys::Fd directory(::open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    pin_ancestors(base, directory.get(), path);
+    pin_ancestors(base, directory, path);
     tree_.cover(path, *identity);
     bound_.masked.push_back(path);
   }

@@ -35,7 +35,7 @@ class Guard {
   void protect_one(const std::string& base, int directory, const std::string& path);
   void pin_ancestors(const std::string& base, int directory, std::string_view path);
   void hide_secrets(const std::string& base, int directory);
-  void mask(const std::string& base);
+  void mask(const std::string& base, int directory);
 
   const lower::Plan& plan_;
   const Holes& holes_;
