@@ -44,6 +44,19 @@ class Profile(RunCase):
         self.assertEqual(self.attempt(["--profile", "one", *allow(f"fs:read:{granted}/**")],
                                       f"os.listdir({granted!r})"), ["[]"])
 
+    def test_a_dry_run_makes_nothing(self):
+        self.dry_run(["--profile", "one"], ["/usr/bin/true"])
+        self.assertEqual(os.listdir(self.state), [])
+
+    def test_a_link_that_a_server_left_leads_nowhere(self):
+        """The place of a grant is made in that home by capgate, outside of any sandbox."""
+        victim = self.own(self.tree.directory("victim"), 0o700)
+        self.output(["--profile", "one"], self.in_home(f"os.symlink({victim!r}, 'in')"))
+        granted = os.path.join(self.home, "in/granted")
+        os.makedirs(granted)
+        self.run_server(["--profile", "one", *allow(f"fs:read:{granted}/**")], ["/usr/bin/true"])
+        self.assertEqual(os.listdir(victim), [])
+
     def test_names_that_would_leave_the_directory_are_refused(self):
         for name in ("..", ".", "a/b", "", "a" * 65):
             self.refusal(["--profile", name])
