@@ -12,10 +12,8 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/ranges.h"
 #include "base/text.h"
 #include "core/path.h"
-#include "core/sensitive.h"
 #include "sandbox/grants.h"
 #include "sandbox/guard.h"
 #include "sandbox/holes.h"
@@ -27,8 +25,6 @@ namespace {
 
 using lower::PlanMount;
 using Kind = PlanMount::Kind;
-
-std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
 
 class Binder {
  public:
@@ -168,10 +164,7 @@ class Binder {
     }
     if (tree_.has(target) || tree_.is_host(target)) return {};
     if (identity->type == S_IFLNK) {
-      std::string link(4096, '\0');
-      const ssize_t size = ::readlink(target.c_str(), link.data(), link.size());
-      link.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-      tree_.symlink(target, std::move(link));
+      tree_.symlink(target, read_link(AT_FDCWD, target));
     } else {
       tree_.bind(target, target, *identity, MOUNT_ATTR_RDONLY);
     }

@@ -40,6 +40,7 @@ struct BoundMount {
   std::uint32_t mode = 0;
   std::uint64_t size = 0;
   std::uint64_t attributes = 0;
+  std::string_view rights = {};  // of a grant: "read", "write", "create", "delete" or "socket"
   bool optional = false;
   bool in_private = false;  // every directory above the target is the sandbox's own
   bool owned = false;       // a granted path: started as root, it is mounted with its owner mapped
@@ -53,6 +54,13 @@ struct BoundRule {
 struct BoundLimit {
   std::uint32_t resource = 0;
   std::uint64_t value = 0;
+};
+
+// An entry of the host with a cover over it, watched while the server runs.
+struct Masked {
+  std::string path;
+  std::string root;  // of the grant that it lies in
+  Identity identity;
 };
 
 struct Bound {
@@ -69,7 +77,8 @@ struct Bound {
   std::vector<std::string> executables;  // what Landlock lets run
   std::vector<std::string> notes;        // what the user should know
   std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
-  std::vector<std::string> masked;       // covered entries of the host, watched while it runs
+  std::vector<std::string> not_hidden;  // links where something else was expected: left alone
+  std::vector<Masked> masked;
   std::vector<sys::Fd> kept;
 };
 

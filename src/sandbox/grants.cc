@@ -19,8 +19,6 @@ namespace {
 
 using lower::PlanMount;
 
-std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
-
 }  // namespace
 
 std::expected<void, Refusal> Grants::read() {

@@ -49,7 +49,7 @@ class Names {
 }  // namespace
 
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
-  mask(path);
+  mask(path, grant);
   if (!grant.path.identity.is_directory()) return;
   const Names names(grant.path.fd.get());
   const auto may_have = [&](std::string_view name) { return names.may_have(name); };
@@ -63,7 +63,7 @@ void Guard::protect(const std::string& base, int directory, const MayHave& may_h
   for (const std::string& name : plan_.protected_names) {
     if (may_have(name)) {
       protect_one(base, directory, base + "/" + name);
-    } else if (!grants_.has(base + "/" + name)) {
+    } else if (!is_named_for_writing(base + "/" + name)) {
       bound_.not_held.push_back(base + "/" + name);
     }
   }
@@ -73,15 +73,14 @@ void Guard::protect(const std::string& base, int directory, const MayHave& may_h
 }
 
 void Guard::protect_one(const std::string& base, int directory, const std::string& path) {
-  if (grants_.has(path)) return;
+  if (is_named_for_writing(path)) return;
   const auto identity = identify_at(directory, path.substr(base.size() + 1));
   if (!identity) {
     bound_.not_held.push_back(path);
     return;
   }
   if (identity->type == S_IFLNK) {
-    bound_.notes.push_back(
-        format("fs: {} is a link and is not protected", escape_for_terminal(path)));
+    bound_.not_hidden.push_back(path);
     return;
   }
   pin_ancestors(base, directory, path);
@@ -98,33 +97,47 @@ void Guard::pin_ancestors(const std::string& base, int directory, std::string_vi
   }
 }
 
+bool Guard::is_named_for_writing(const std::string& path) const {
+  const auto named = grants_.by_path.find(path);
+  return named != grants_.by_path.end() && named->second.writable;
+}
+
 // Files of a workspace that usually hold secrets, at its root. Nothing walks a granted tree.
 void Guard::hide_secrets(const std::string& base, int directory, const MayHave& may_have) {
   for (const std::string& name : plan_.hidden_names) {
     if (!may_have(name)) continue;
     const std::string path = base + "/" + name;
     const auto identity = identify_at(directory, name);
-    if (!identity || identity->type == S_IFLNK || grants_.has(path) || tree_.has(path)) {
-      continue;
-    }
-    tree_.cover(path, *identity);
-    bound_.masked.push_back(path);
+    if (identity && !grants_.has(path) && !tree_.has(path)) cover(base, directory, path, *identity);
   }
 }
 
-void Guard::mask(const std::string& base) {
+void Guard::mask(const std::string& base, const Grant& grant) {
+  const int directory = grant.path.fd.get();
   for (const std::string& path : masks_) {
     if (path == base || !core::is_at_or_below(path, base) || tree_.has(path)) continue;
-    const auto identity = identify(path);
-    if (!identity) {
+    const auto identity = identify_at(directory, path.substr(base.size() + 1));
+    if (identity) {
+      pin_ancestors(base, directory, path);
+      cover(base, directory, path, *identity);
+    } else if (grant.writable) {
       bound_.not_held.push_back(path);
-      continue;
     }
-    const sys::Fd directory(::open(base.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    pin_ancestors(base, directory.get(), path);
-    tree_.cover(path, *identity);
-    bound_.masked.push_back(path);
   }
+}
+
+// What a link leads to has another name, under which it would stay visible.
+void Guard::cover(const std::string& base, int directory, const std::string& path,
+                  const Identity& identity) {
+  if (identity.type == S_IFLNK) {
+    bound_.not_hidden.push_back(path);
+    return;
+  }
+  tree_.cover(path, identity);
+  bound_.masked.push_back({.path = path, .root = base, .identity = identity});
+  // Kept, so that its inode number cannot stand for another file.
+  bound_.kept.emplace_back(::openat(directory, path.substr(base.size() + 1).c_str(),
+                                    O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
 }  // namespace capgate::sandbox

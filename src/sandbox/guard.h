@@ -37,7 +37,10 @@ class Guard {
   void protect_one(const std::string& base, int directory, const std::string& path);
   void pin_ancestors(const std::string& base, int directory, std::string_view path);
   void hide_secrets(const std::string& base, int directory, const MayHave& may_have);
-  void mask(const std::string& base);
+  void mask(const std::string& base, const Grant& grant);
+  void cover(const std::string& base, int directory, const std::string& path,
+             const Identity& identity);
+  [[nodiscard]] bool is_named_for_writing(const std::string& path) const;
 
   const lower::Plan& plan_;
   const Grants& grants_;

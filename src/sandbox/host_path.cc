@@ -30,13 +30,6 @@ int open_without_links(const std::string& path) {
   return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how)));
 }
 
-std::string read_link(int directory, const std::string& name) {
-  std::string text(4096, '\0');
-  const ssize_t size = ::readlinkat(directory, name.c_str(), text.data(), text.size());
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return text;
-}
-
 std::string real_path(const std::string& path) {
   char* found = ::realpath(path.c_str(), nullptr);
   std::string out = found == nullptr ? path : found;
@@ -111,6 +104,13 @@ class Walker {
 };
 
 }  // namespace
+
+std::string read_link(int directory, const std::string& name) {
+  std::string text(4096, '\0');
+  const ssize_t size = ::readlinkat(directory, name.c_str(), text.data(), text.size());
+  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+  return text;
+}
 
 std::string plain_path(std::string_view path) {
   std::string out;

@@ -47,13 +47,21 @@ struct HostPath {
   std::vector<std::pair<std::string, std::string>> links;
 };
 
-// Nothing, with errno's value as the error, if the path cannot be opened.
+// A refusal that names the path and the reason if it cannot be opened.
 [[nodiscard]] std::expected<HostPath, Refusal> open_host_path(const std::string& path);
 
 [[nodiscard]] std::expected<Identity, int> identify(int fd);
 // Without following a link at the end. ENOENT and the like are the error.
 [[nodiscard]] std::expected<Identity, int> identify(const std::string& path);
 [[nodiscard]] std::expected<Identity, int> identify_at(int directory, const std::string& name);
+
+// What a symbolic link holds; empty if it cannot be read.
+[[nodiscard]] std::string read_link(int directory, const std::string& name);
+
+// "/a" of "/a/b", and "" of "/a", so that a walk upwards ends.
+[[nodiscard]] inline std::string_view parent_of(std::string_view path) {
+  return path.substr(0, path.rfind('/'));
+}
 
 // "/a/./b/../c" is "/a/c", by its text: right only where the components are no links.
 [[nodiscard]] std::string plain_path(std::string_view path);

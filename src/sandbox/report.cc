@@ -152,11 +152,13 @@ void write_guarantees(JsonWriter& json, const lower::Plan& plan, const Bound& bo
 }
 
 std::vector<std::string> kept_groups() {
+  // A user may have thousands.
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(0, ::getgroups(0, nullptr))));
+  const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+  groups.resize(static_cast<std::size_t>(std::max(0, count)));
   std::vector<std::string> out;
-  gid_t groups[256];
-  const int count = ::getgroups(256, groups);
-  for (int i = 0; i < count; ++i) {
-    if (groups[i] != ::getgid()) out.push_back(std::to_string(groups[i]));
+  for (const gid_t group : groups) {
+    if (group != ::getgid()) out.push_back(std::to_string(group));
   }
   return out;
 }

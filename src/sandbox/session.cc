@@ -3,10 +3,8 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -71,8 +69,9 @@ void tell_appeared(const Bound& bound) {
 }
 
 std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
-  if (path == "-") return sys::Fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  sys::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  sys::Fd file(path == "-" ? ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
+                           : ::open(path.c_str(), flags, 0600));
   if (file.get() < 0) {
     return std::unexpected(Refusal{
         .message = format("cannot write {}: {}", escape_for_terminal(path), std::strerror(errno)),
@@ -122,10 +121,15 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
                                              launch_orders.token);
   }
 
+  MaskWatch masks(bound.masked);
   const sys::Fd signals = take_signals();
+  if (signals.get() < 0) {
+    return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
+                                   .help = "capgate could not be told to end; see capgate doctor"});
+  }
   Sandbox sandbox = TRY(launch(write_orders(bound, launch_orders), user, trees, limits.placement(),
                                launch_orders.fail_step));
-  const Watch watch{.grace = session.grace, .masked = bound.masked};
+  const Watch watch{.grace = session.grace, .masks = masks};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
   if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -50,7 +49,7 @@ class Supervisor {
         tracer_(tracer),
         copy_(sandbox.errors.get()) {
     if (limits.seconds()) deadline_ = Clock::now() + seconds(*limits.seconds());
-    watch_masks();
+    if (watch.masks.fd() >= 0) check_masks();
   }
 
   Outcome run() {
@@ -71,7 +70,7 @@ class Supervisor {
     polls[errors] = copy_.wanted();
     polls[signals] = {signals_.get(), POLLIN, 0};
     if (watch_.grace && !end_of_input_) polls[input] = {STDIN_FILENO, POLLRDHUP, 0};
-    polls[masks] = {masks_.get(), POLLIN, 0};
+    polls[masks] = {watch_.masks.fd(), POLLIN, 0};
     if (tracer_ != nullptr) polls[trace] = {tracer_->fd(), POLLIN, 0};
     if (::poll(polls, count, timeout()) < 0 && errno != EINTR) {
       return kill_all(format("poll: {}", std::strerror(errno)));
@@ -193,36 +192,11 @@ class Supervisor {
     }
   }
 
-  // A cover lies on an entry of the host's directory. When the host puts another file in its place
-  // (editors and git do), the cover falls off.
-  void watch_masks() {
-    if (watch_.masked.empty()) return;
-    masks_ = sys::Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    for (const std::string& path : watch_.masked) {
-      const std::string directory = path.substr(0, path.rfind('/'));
-      constexpr std::uint32_t events = IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_DELETE;
-      if (::inotify_add_watch(masks_.get(), directory.c_str(), events) < 0) {
-        kill_all(
-            format("cannot watch {}: {}", escape_for_terminal(directory), std::strerror(errno)));
-      }
-    }
-  }
-
   void check_masks() {
-    alignas(inotify_event) char buffer[4096];
-    const ssize_t size = ::read(masks_.get(), buffer, sizeof(buffer));
-    for (ssize_t at = 0; at + static_cast<ssize_t>(sizeof(inotify_event)) <= size;) {
-      inotify_event event{};
-      std::memcpy(&event, buffer + at, sizeof(event));
-      const std::string_view name(buffer + at + sizeof(event));
-      for (const std::string& path : watch_.masked) {
-        if (event.len > 0 && path.ends_with(format("/{}", name))) {
-          kill_all(format("{} was replaced on the host, so it is no longer hidden; start again",
-                          escape_for_terminal(path)));
-        }
-      }
-      at += static_cast<ssize_t>(sizeof(event) + event.len);
-    }
+    const std::string path = watch_.masks.replaced();
+    if (path.empty()) return;
+    kill_all(format("{} was replaced on the host, so it is no longer hidden; start again",
+                    escape_for_terminal(path)));
   }
 
   void reap() {
@@ -253,7 +227,6 @@ class Supervisor {
   const Limits& limits_;
   Tracer* tracer_;
   StderrCopy copy_;
-  sys::Fd masks_;
   Outcome outcome_;
   std::optional<int> status_;
   bool ended_ = false;

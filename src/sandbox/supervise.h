@@ -9,13 +9,14 @@
 
 #include "sandbox/launch.h"
 #include "sandbox/limits.h"
+#include "sandbox/mask_watch.h"
 #include "sandbox/trace.h"
 
 namespace capgate::sandbox {
 
 struct Watch {
-  std::optional<int> grace;         // seconds after end of input before TERM, then KILL
-  std::vector<std::string> masked;  // covered entries: the sandbox stops when the host replaces one
+  std::optional<int> grace;  // seconds after end of input before TERM, then KILL
+  MaskWatch& masks;
 };
 
 struct Outcome {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -116,21 +115,9 @@ std::string read_text(pid_t pid, std::uint64_t address) {
   return bytes.substr(0, bytes.find('\0'));
 }
 
-std::string read_link(const std::string& path) {
-  std::string text(4096, '\0');
-  const ssize_t size = ::readlink(path.c_str(), text.data(), text.size());
-  text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
-  return text;
-}
-
 bool exists(const std::string& path) {
   struct stat info{};
   return ::lstat(path.c_str(), &info) == 0;
-}
-
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 }  // namespace
@@ -221,9 +208,10 @@ void Tracer::observe_path(const Question& question, std::uint64_t pointer, int d
   std::string path = read_text(question.pid, pointer);
   if (path.empty()) return;
   if (!path.starts_with('/')) {
-    const std::string base = directory == AT_FDCWD
-                                 ? read_link(format("/proc/{}/cwd", question.pid))
-                                 : read_link(format("/proc/{}/fd/{}", question.pid, directory));
+    const std::string base =
+        directory == AT_FDCWD
+            ? read_link(AT_FDCWD, format("/proc/{}/cwd", question.pid))
+            : read_link(AT_FDCWD, format("/proc/{}/fd/{}", question.pid, directory));
     if (!base.starts_with('/')) return;
     path = base + "/" + path;
   }
@@ -231,7 +219,7 @@ void Tracer::observe_path(const Question& question, std::uint64_t pointer, int d
   const std::string inside = format("/proc/{}/root{}", question.pid, path);
   const bool is_there = exists(path);
   // What the host does not have either is no refusal; a new file needs its directory.
-  if (!is_there && !(writes && exists(parent_of(path)))) return;
+  if (!is_there && !(writes && exists(format("{}/", parent_of(path))))) return;
   if (core::is_at_or_below(path, "/proc") || core::is_at_or_below(path, "/dev")) return;
   if (writes ? !may_write(path) : !exists(inside)) {
     say(writes ? "write" : "read", path, format("fs:{}:{}", writes ? "write" : "read", path));
@@ -255,7 +243,7 @@ bool Tracer::may_write(const std::string& path) const {
 void Tracer::observe_program(const Question& question, std::uint64_t pointer) {
   const std::string path = read_text(question.pid, pointer);
   if (path.empty() || path == bound_.program || !exists(path)) return;
-  const std::string real = read_link(path);
+  const std::string real = read_link(AT_FDCWD, path);
   const bool may_run = std::ranges::any_of(bound_.executables, [&](const std::string& known) {
     return core::is_at_or_below(path, known) || core::is_at_or_below(real, known);
   });

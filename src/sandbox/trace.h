@@ -1,6 +1,6 @@
 // run --trace: what the Plan refuses, one line each with the capability that would allow it.
 //
-//   denied open /home/alice/.netrc: fs:read:/home/alice/.netrc
+//   denied read /home/alice/.netrc: fs:read:/home/alice/.netrc
 //
 // In a traced sandbox some calls become questions to the supervisor. Where the filter would refuse,
 // the answer is that very errno; every other call goes on to the kernel, where mounts, namespaces

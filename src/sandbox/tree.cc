@@ -9,8 +9,6 @@ using orders::MountKind;
 
 constexpr std::uint64_t always = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
-std::string_view parent_of(std::string_view path) { return path.substr(0, path.rfind('/')); }
-
 }  // namespace
 
 bool Tree::is_host(std::string_view path) const {

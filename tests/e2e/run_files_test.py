@@ -1,6 +1,7 @@
 """capgate run: what a grant of files means inside, and what stays as it is on the host."""
 
 import os
+import subprocess
 import unittest
 
 from cases import quoted, started_by_root_and_user
@@ -264,6 +265,20 @@ class Protected(FilesCase):
         words = self.words + allow(f"fs:write:{self.place('.envrc')}")
         self.assertEqual(self.attempt(words, self.writing(".envrc")), ["3"])
 
+    def test_named_for_reading_they_can_be_read(self):
+        self.file(".git/hooks/pre-commit", "old")
+        words = self.words + allow(f"fs:read:{self.place('.git/hooks')}/**")
+        self.assertEqual(self.attempt(words, self.reading(".git/hooks/pre-commit"),
+                                      self.writing(".git/hooks/pre-commit"),
+                                      self.writing(".git/hooks/post-commit")),
+                         ["'old'", "EROFS", "EROFS"])
+
+    def test_a_file_in_them_named_on_its_own_can_be_changed(self):
+        self.file(".git/hooks/pre-commit", "old")
+        words = self.words + allow(f"fs:write:{self.place('.git/hooks/pre-commit')}")
+        self.assertEqual(self.attempt(words, self.writing(".git/hooks/pre-commit"),
+                                      self.writing(".git/hooks/post-commit")), ["3", "EROFS"])
+
     def test_one_that_appeared_is_told_after_the_end(self):
         done = self.run_server(self.words, python(
             f"open({self.place('.mcp.json')!r}, 'w')\nopen({self.place('plain')!r}, 'w')"))
@@ -300,6 +315,39 @@ class Protected(FilesCase):
         os.symlink("elsewhere", self.place(".envrc"))
         report = self.report(self.words, ["/usr/bin/true"])
         told = [each for each in report["notes"] + report["notHeld"] if ".envrc" in each]
+        self.assertTrue(told, report)
+
+
+@started_by_root_and_user
+class Hidden(FilesCase):
+    """Files that usually hold secrets, at the root of a granted directory."""
+
+    def setUp(self):
+        super().setUp()
+        self.words = allow(f"fs:write:{self.work}/**")
+
+    def test_a_name_that_is_hidden_elsewhere_can_be_made_here(self):
+        """Nothing was replaced, so the server goes on."""
+        self.file(".env", "secret")
+        other = self.own(self.tree.directory("other"), 0o700)
+        with open(os.path.join(other, ".env.local"), "w", encoding="utf-8") as file:
+            file.write("secret")
+        made = os.path.join(other, ".env")
+        # The end of its input is the time that capgate has to see what was made.
+        server = python(f"import sys\nopen({made!r}, 'w').close()\nprint('made', flush=True)\n"
+                        "sys.stdin.read()\n")
+        process = self.start(self.words + allow(f"fs:write:{other}/**"), server)
+        self.assertEqual(process.stdout.readline(), b"made\n")
+        with self.assertRaises(subprocess.TimeoutExpired):
+            process.wait(1)
+        process.stdin.close()
+        self.assertEqual(process.wait(), 0)
+
+    def test_one_that_is_a_link_is_told(self):
+        self.file("elsewhere", "secret")
+        os.symlink("elsewhere", self.place(".env"))
+        report = self.report(self.words, ["/usr/bin/true"])
+        told = [each for each in report["notes"] + report["notHeld"] if "/.env " in each]
         self.assertTrue(told, report)
 
 
