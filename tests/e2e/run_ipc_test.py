@@ -80,6 +80,12 @@ class UnixSocket(IpcCase):
             told = self.report(words, ["/usr/bin/true"])["notHeld"]
             self.assertTrue([line for line in told if "socket of the host" in line], told)
 
+    def test_one_declared_in_a_granted_directory_is_reached(self):
+        path = self.listen("declared")
+        for action in ("read", "write"):
+            words = allow(f"fs:{action}:{self.work}/**", unix(path))
+            self.assertEqual(self.greeting(words, path), GREETING)
+
     def test_one_that_is_missing_is_a_refusal(self):
         missing = os.path.join(self.work, "missing")
         said = self.refusal(allow(unix(missing)))

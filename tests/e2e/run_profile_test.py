@@ -155,21 +155,26 @@ class GrantsInIt(ProfileCase):
         self.assertEqual(seen[0], "'mine'")
         self.assertIn(seen[1], ("EROFS", "EACCES"))
 
-    def test_a_script_and_a_socket_below_home_are_mounted(self):
+    def test_a_script_below_home_is_mounted(self):
         script = os.path.join(self.project, "server.py")
         with open(script, "w", encoding="utf-8") as file:
-            file.write("import socket, sys\n"
-                       "with socket.socket(socket.AF_UNIX) as client:\n"
-                       "    client.connect(sys.argv[1])\n"
-                       "    print(client.recv(100).decode())\n")
+            file.write("print('started')\n")
         self.own(script, 0o600)
+        for _ in range(2):
+            self.assertEqual(self.output(["--profile", "one"], [launch.PYTHON, script]),
+                             "started\n")
+
+    def test_a_socket_below_home_is_mounted(self):
         path = self.in_home("service")
+        client = ("import socket, sys\n"
+                  "with socket.socket(socket.AF_UNIX) as client:\n"
+                  "    client.connect(sys.argv[1])\n"
+                  "    print(client.recv(100).decode())\n")
+        words = allow(f"ipc:connect:{quoted('unix:' + path)}")
         with service(socket.AF_UNIX, path):
             self.own(path, 0o600)
-            words = ["--profile", "one", *allow(f"ipc:connect:{quoted('unix:' + path)}")]
-            for _ in range(2):
-                seen = self.output(words, [launch.PYTHON, script, path])
-                self.assertEqual(seen, "hello from the host\n")
+            for each in (words, ["--profile", "one", *words], ["--profile", "one", *words]):
+                self.assertEqual(self.output(each, python(client, path)), "hello from the host\n")
 
     def assert_leads_nowhere(self, plant):
         """A server leaves something in its HOME where the next run mounts a grant."""
