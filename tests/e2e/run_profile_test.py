@@ -158,11 +158,10 @@ class GrantsInIt(ProfileCase):
     def test_a_script_below_home_is_mounted(self):
         script = os.path.join(self.project, "server.py")
         with open(script, "w", encoding="utf-8") as file:
-            file.write("print('started')\n")
-        self.own(script, 0o600)
-        for _ in range(2):
-            self.assertEqual(self.output(["--profile", "one"], [launch.PYTHON, script]),
-                             "started\n")
+            file.write(f"#!{launch.PYTHON}\nprint('started')\n")
+        self.own(script, 0o700)
+        for words in ([], ["--profile", "one"], ["--profile", "one"]):
+            self.assertEqual(self.output(words, [script]), "started\n")
 
     def test_a_socket_below_home_is_mounted(self):
         path = self.in_home("service")
