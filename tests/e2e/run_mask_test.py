@@ -1,0 +1,293 @@
+"""capgate run: credentials inside of what is granted stay hidden, also while the host changes."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+import launch
+from cases import started_by_root_and_user
+from run_cases import RunCase, adopt_orphans, allow, python
+
+SECRET = "the secret"
+# For each path of a line of input: its text, or the error.
+READER = """
+import errno, os, sys
+for line in sys.stdin:
+    path = line.rstrip()
+    try:
+        text = open(path).read() if not os.path.isdir(path) else ",".join(sorted(os.listdir(path)))
+        print("found " + text, flush=True)
+    except OSError as error:
+        print(errno.errorcode[error.errno], flush=True)
+"""
+
+
+def setUpModule():
+    adopt_orphans()
+
+
+class MaskCase(RunCase):
+    def put(self, path, text=SECRET):
+        """A file of the caller's with this absolute path, replaced at once if it is there."""
+        at = self.tree.root
+        for part in os.path.relpath(path, self.tree.root).split("/")[:-1]:
+            at = os.path.join(at, part)
+            if not os.path.isdir(at):
+                os.mkdir(at)
+                self.own(at, 0o700)
+        fresh = os.path.join(self.tree.root, "fresh")
+        with open(fresh, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.own(fresh, 0o600)
+        os.rename(fresh, path)
+        return path
+
+    def config(self, name):
+        return os.path.join(self.home, ".config", name)
+
+    def in_work(self, name):
+        return os.path.join(self.work, name)
+
+    def reading(self, path):
+        return f"open({path!r}).read()"
+
+    def serve(self, words, **options):
+        return self.start(words, python(READER), **options)
+
+    def ask(self, server, path):
+        server.stdin.write(path.encode() + b"\n")
+        server.stdin.flush()
+        return server.stdout.readline().decode().strip()
+
+    def end_of(self, server, path):
+        """How a server ended that should end because of this path: its code and stderr."""
+        try:
+            server.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.fail(f"the sandbox still runs: {path} gives {self.ask(server, path)!r}")
+        return server.returncode, server.stderr.read().decode()
+
+    def assert_stopped(self, server, path):
+        code, said = self.end_of(server, path)
+        self.assertEqual(code, 128 + signal.SIGKILL, said)
+        self.assertEqual(said, f"capgate: {path} was replaced on the host, so it is no longer "
+                               "hidden; start again\n")
+
+    def assert_runs_on(self, server, path, answer):
+        self.assertEqual(self.ask(server, path), answer)
+        out, said = server.communicate(timeout=launch.SECONDS)
+        self.assertEqual((server.returncode, out, said), (0, b"", b""))
+
+
+@started_by_root_and_user
+class Hidden(MaskCase):
+    def setUp(self):
+        super().setUp()
+        self.put(self.config("gh/hosts.yml"))
+        self.put(self.config("hub"))
+        self.put(self.config("git/credentials"))
+        self.put(self.config("git/ignore"), "plain")
+        self.put(self.config("tool/settings"), "plain")
+        self.words = allow(f"fs:read:{self.home}/.config/**")
+
+    def test_credentials_below_a_granted_parent(self):
+        for path in (self.config("gh/hosts.yml"), self.config("hub"),
+                     self.config("git/credentials")):
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), SECRET)
+        seen = self.attempt(self.words, self.reading(self.config("tool/settings")),
+                            self.reading(self.config("git/ignore")),
+                            f"os.listdir({self.config('gh')!r})",
+                            self.reading(self.config("gh/hosts.yml")),
+                            self.reading(self.config("hub")),
+                            self.reading(self.config("git/credentials")))
+        self.assertEqual(seen[:3], ["'plain'", "'plain'", "[]"])
+        self.assertEqual(seen[3], "ENOENT")
+        for result in seen[4:]:
+            self.assertIn(result, ("''", "EACCES"))
+
+    def test_credentials_among_the_entries_of_a_pattern(self):
+        words = allow(f"fs:read:{self.home}/.config/*")
+        seen = self.attempt(words, self.reading(self.config("gh/hosts.yml")),
+                            self.reading(self.config("hub")),
+                            self.reading(self.config("git/credentials")))
+        self.assertNotIn(repr(SECRET), seen)
+
+    def test_a_grant_of_their_own_shows_them(self):
+        words = self.words + allow(f"fs:read:{self.config('hub')}")
+        seen = self.attempt(words, self.reading(self.config("hub")),
+                            self.reading(self.config("gh/hosts.yml")))
+        self.assertEqual(seen, [repr(SECRET), "ENOENT"])
+
+    def test_they_cannot_be_uncovered_from_inside(self):
+        words = allow(f"fs:write:{self.home}/.config/**")
+        move = "os.rename({!r}, {!r})".format
+        seen = self.attempt(words, f"os.unlink({self.config('hub')!r})",
+                            move(self.config("hub"), self.config("other")),
+                            move(self.config("gh"), self.config("other")),
+                            move(self.config("git"), self.config("other")),
+                            f"os.link({self.config('hub')!r}, {self.config('other')!r})",
+                            f"open({self.config('hub')!r}, 'w')",
+                            f"open({self.config('gh/new')!r}, 'w')")
+        self.assertEqual(seen[:4], ["EBUSY"] * 4)
+        self.assertIn(seen[4], ("EXDEV", "EPERM", "EACCES", "EROFS"))
+        self.assertIn(seen[5], ("EROFS", "EACCES", "EPERM"))
+        self.assertIn(seen[6], ("EROFS", "EACCES", "EPERM", "ENOENT"))
+        self.assertEqual(os.listdir(self.config("gh")), ["hosts.yml"])
+        self.assertFalse(os.path.lexists(self.config("other")))
+
+    def test_credentials_behind_a_link_are_hidden_or_told(self):
+        """As people have it who keep their settings elsewhere, here in the grant as well."""
+        real = self.config("tool/hub")
+        os.rename(self.config("hub"), real)
+        os.symlink("tool/hub", self.config("hub"))
+        seen = self.attempt(self.words, self.reading(self.config("hub")), self.reading(real))
+        self.assertNotEqual(seen[0], repr(SECRET))
+        if seen[1] == repr(SECRET):
+            report = self.report(self.words, ["/usr/bin/true"])
+            told = [line for line in report["notes"] if self.config("hub") in line]
+            self.assertTrue(told, report["notes"])
+
+    def test_nothing_is_made_on_the_host(self):
+        before = self.tree.snapshot()
+        self.output(self.words, ["/usr/bin/true"])
+        self.output(allow(f"fs:write:{self.home}/.config/**"), ["/usr/bin/true"])
+        self.assertEqual(self.tree.snapshot(), before)
+
+    def test_the_report_names_them(self):
+        report = self.report(self.words, ["/usr/bin/true"])
+        held = " ".join(each["guarantee"] for each in report["guarantees"])
+        for name in ("gh", "hub", "git/credentials"):
+            self.assertIn(self.config(name), held)
+
+
+@started_by_root_and_user
+class WorkspaceSecrets(MaskCase):
+    def setUp(self):
+        super().setUp()
+        self.env = self.put(self.in_work(".env"))
+        self.put(self.in_work("note"), "plain")
+
+    def test_they_are_hidden_at_the_root(self):
+        for action in ("read", "write"):
+            seen = self.attempt(allow(f"fs:{action}:{self.work}/**"), self.reading(self.env),
+                                self.reading(self.in_work("note")))
+            self.assertIn(seen[0], ("''", "EACCES"))
+            self.assertEqual(seen[1], "'plain'")
+
+    def test_named_on_their_own_they_are_seen(self):
+        words = allow(f"fs:read:{self.work}/**", f"fs:read:{self.env}")
+        self.assertEqual(self.attempt(words, self.reading(self.env)), [repr(SECRET)])
+
+    def test_a_link_is_hidden_or_told(self):
+        os.rename(self.env, self.in_work("real"))
+        os.symlink("real", self.env)
+        words = allow(f"fs:read:{self.work}/**")
+        if self.attempt(words, self.reading(self.env)) == [repr(SECRET)]:
+            report = self.report(words, ["/usr/bin/true"])
+            told = [line for line in report["notes"] if self.env in line]
+            self.assertTrue(told, report["notes"])
+
+
+@started_by_root_and_user
+class ChangedByTheHost(MaskCase):
+    """What editors, git and package managers do while a server runs."""
+
+    def setUp(self):
+        super().setUp()
+        self.env = self.put(self.in_work(".env"))
+        self.note = self.put(self.in_work("note"), "plain")
+        self.words = allow(f"fs:read:{self.work}/**")
+
+    def started(self, words=None):
+        """A server that has answered once, so that everything around it is set up."""
+        server = self.serve(self.words if words is None else words)
+        self.assertEqual(self.ask(server, self.note), "found plain")
+        return server
+
+    def test_a_file_replaced_by_renaming_stops_the_sandbox(self):
+        server = self.started()
+        self.assertIn(self.ask(server, self.env), ("found", "EACCES"))
+        before = sorted(os.listdir(self.work))
+        self.put(self.env, "another secret")
+        self.assert_stopped(server, self.env)
+        self.assertEqual(sorted(os.listdir(self.work)), before)
+        self.assert_nothing_left(server.pid)
+
+    def test_a_file_removed_and_made_again_stops_the_sandbox(self):
+        server = self.started()
+        os.unlink(self.env)
+        self.put(self.env, "another secret")
+        self.assert_stopped(server, self.env)
+
+    def test_a_directory_replaced_stops_the_sandbox(self):
+        self.put(self.config("gh/hosts.yml"))
+        words = self.words + allow(f"fs:read:{self.home}/.config/**")
+        server = self.started(words)
+        self.assertEqual(self.ask(server, self.config("gh")), "found")
+        os.rename(self.config("gh"), self.config("gh.old"))
+        self.put(self.config("gh/hosts.yml"))
+        self.assert_stopped(server, self.config("gh"))
+
+    def test_a_directory_on_the_way_replaced_stops_the_sandbox(self):
+        """The cover goes away with the directory that it lies in."""
+        self.put(self.config("git/credentials"))
+        server = self.started(self.words + allow(f"fs:read:{self.home}/.config/**"))
+        self.assertIn(self.ask(server, self.config("git/credentials")), ("found", "EACCES"))
+        os.rename(self.config("git"), self.config("git.old"))
+        self.put(self.config("git/credentials"))
+        code, said = self.end_of(server, self.config("git/credentials"))
+        self.assertEqual(code, 128 + signal.SIGKILL, said)
+        self.assertIn(self.config("git"), said)
+
+    def test_a_change_that_came_with_thousands_of_others_stops_the_sandbox(self):
+        """The kernel forgets events that wait for too long: it says that it did."""
+        with open("/proc/sys/fs/inotify/max_queued_events", encoding="utf-8") as file:
+            most = int(file.read())
+        server = self.started()
+        os.kill(server.pid, signal.SIGSTOP)
+        try:
+            for _ in range(most // 2 + 1):
+                self.put(self.in_work("busy"))
+                os.unlink(self.in_work("busy"))
+            self.put(self.env, "another secret")
+        finally:
+            os.kill(server.pid, signal.SIGCONT)
+        code, said = self.end_of(server, self.env)
+        self.assertEqual(code, 128 + signal.SIGKILL, said)
+        self.assertTrue(said.startswith("capgate: "), said)
+
+    def test_a_file_written_in_place_stays_hidden(self):
+        server = self.started()
+        with open(self.env, "w", encoding="utf-8") as file:
+            file.write("another secret")
+        self.assertIn(self.ask(server, self.env), ("found", "EACCES"))
+        self.assert_runs_on(server, self.note, "found plain")
+
+    def test_other_files_may_be_replaced(self):
+        server = self.started()
+        self.put(self.note, "new")
+        self.put(self.in_work("x.env"), "new")
+        os.unlink(self.in_work("x.env"))
+        self.assert_runs_on(server, self.note, "found new")
+
+    def test_the_same_name_in_another_granted_directory_is_another_file(self):
+        other = self.own(self.tree.directory("other"), 0o700)
+        self.put(os.path.join(other, ".env.local"))
+        server = self.started(self.words + allow(f"fs:read:{other}/**"))
+        os.mkdir(os.path.join(other, ".env"))
+        self.assert_runs_on(server, self.note, "found plain")
+
+    def test_one_that_appears_is_told_at_the_end(self):
+        os.makedirs(self.config(""))
+        self.own(self.config(""), 0o700)
+        server = self.started(self.words + allow(f"fs:read:{self.home}/.config/**"))
+        self.put(self.config("hub"))
+        _, said = server.communicate(timeout=launch.SECONDS)
+        self.assertEqual(server.returncode, 0)
+        self.assertIn(self.config("hub") + " appeared while the server ran", said.decode())
+
+
+if __name__ == "__main__":
+    unittest.main()
