@@ -100,7 +100,9 @@ std::expected<std::string, int> state_directory(const Arguments& arguments, Outp
   }
   const std::string state = variable("XDG_STATE_HOME");
   const std::string base = state.starts_with('/') ? state : home_directory() + "/.local/state";
-  auto made = sys::make_directories(format("{}/capgate/{}/home", base, *name));
+  const std::string path = format("{}/capgate/{}/home", base, *name);
+  if (arguments.has("--dry-run")) return ::access(path.c_str(), F_OK) == 0 ? path : "";
+  auto made = sys::make_directories(path);
   if (!made) {
     return std::unexpected(
         usage_error(format("cannot make {}: {}", escape_for_terminal(made.error().subject),

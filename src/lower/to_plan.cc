@@ -202,6 +202,7 @@ class Planner {
                .target = print(fs.path),
                .detail = std::string(rights_name(rights)),
                .origins = &grant.origins});
+        mask_credentials(grant);
         continue;
       }
       mount({.kind = Kind::bind,

@@ -119,7 +119,7 @@ class Binder {
     const sys::Fd directory(::open(launcher_.state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const auto identity = identify(directory.get());
     if (!identity) return;
-    tree_.bind(target, launcher_.state, *identity, writable_attributes(), true);
+    tree_.bind(target, launcher_.state, *identity, writable_attributes(), "write");
     state_is_home_ = true;
   }
 
@@ -146,7 +146,15 @@ class Binder {
 
   Done place_bind(const PlanMount& mount, const std::string& target) {
     if (mount.origins == nullptr) return place_base(mount, target);
-    if (mount.detail == "socket") return place_socket(target);
+    if (mount.detail == "socket") {
+      for (const std::string_view hole : {"DISPLAY", "XDG_RUNTIME_DIR"}) {
+        const std::string* entry = holes_.variable(hole);
+        if (auto done = require(mount.target, hole, entry == nullptr ? "" : *entry); !done) {
+          return done;
+        }
+      }
+      return place_socket(target);
+    }
     if (target == "/etc/localtime" || target == "/usr/share/zoneinfo") {
       return place_base({.target = target, .if_present = true}, target);
     }
@@ -171,6 +179,13 @@ class Binder {
     return {};
   }
 
+  // A socket whose place the environment should have told.
+  static Done require(std::string_view target, std::string_view hole, std::string_view value) {
+    if (!target.contains(format("${{{}}}", hole)) || !value.empty()) return {};
+    return std::unexpected(Refusal{.message = format("the variable {} is not set", hole),
+                                   .help = format("set {}, or remove the ipc capability", hole)});
+  }
+
   Done place_socket(const std::string& path) {
     auto opened = open_host_path(path);
     if (!opened) return std::unexpected(std::move(opened).error());
@@ -179,8 +194,9 @@ class Binder {
           Refusal{.message = format("{} is no socket", escape_for_terminal(path)),
                   .help = "start what listens there first"});
     }
+    make_mount_point(path, opened->identity);
     tree_.bind(path, opened->resolved, opened->identity, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
-               true);
+               "socket");
     sockets_.push_back(path);
     bound_.kept.push_back(std::move(opened->fd));
     return {};
@@ -195,26 +211,31 @@ class Binder {
       const std::uint64_t attributes =
           grant.writable ? writable_attributes() : std::uint64_t{MOUNT_ATTR_RDONLY};
       make_mount_point(path, grant.path.identity);
-      tree_.bind(path, path, grant.path.identity, attributes, true);
+      tree_.bind(path, path, grant.path.identity, attributes, grant.rights);
       guard_.keep_safe(path, grant);
     }
     for (auto& [path, grant] : grants_.by_path) bound_.kept.push_back(std::move(grant.path.fd));
   }
 
-  // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on.
+  // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on. The
+  // server can write there, so nothing may be followed: what is in the way is found by init.
   void make_mount_point(const std::string& path, const Identity& identity) {
-    if (!state_is_home_ || !core::is_at_or_below(path, holes_.home()) || path == holes_.home())
+    if (!state_is_home_ || !core::is_at_or_below(path, holes_.home()) || path == holes_.home()) {
       return;
-    std::string at = launcher_.state;
-    for (const std::string_view part : split(path.substr(holes_.home().size() + 1), '/')) {
-      at += '/';
-      at += part;
-      const bool is_last = at.size() == launcher_.state.size() + path.size() - holes_.home().size();
-      if (!is_last || identity.is_directory()) {
-        ::mkdir(at.c_str(), 0700);
-      } else {
-        const sys::Fd made(::open(at.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    }
+    sys::Fd at(::open(launcher_.state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    std::string_view rest = std::string_view(path).substr(holes_.home().size() + 1);
+    while (!rest.empty() && at.get() >= 0) {
+      const std::size_t slash = rest.find('/');
+      const std::string name(rest.substr(0, slash));
+      rest = slash == std::string_view::npos ? "" : rest.substr(slash + 1);
+      if (rest.empty() && !identity.is_directory()) {
+        const sys::Fd made(::openat(at.get(), name.c_str(),
+                                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        return;
       }
+      ::mkdirat(at.get(), name.c_str(), 0700);
+      at = sys::Fd(::openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     }
   }
 

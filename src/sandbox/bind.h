@@ -77,7 +77,7 @@ struct Bound {
   std::vector<std::string> executables;  // what Landlock lets run
   std::vector<std::string> notes;        // what the user should know
   std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
-  std::vector<std::string> not_hidden;  // links where something else was expected: left alone
+  std::vector<std::string> not_hidden;   // links where something else was expected: left alone
   std::vector<Masked> masked;
   std::vector<sys::Fd> kept;
 };

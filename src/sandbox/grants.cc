@@ -19,18 +19,42 @@ namespace {
 
 using lower::PlanMount;
 
+// What clock:tzdata mounts is part of the base system.
+bool is_clock(std::string_view path) {
+  return path == "/usr/share/zoneinfo" || path == "/etc/localtime";
+}
+
+// A view that outlives the Plan's text.
+std::string_view rights_named(std::string_view name) {
+  for (const std::string_view known : {"write", "create", "delete"}) {
+    if (known == name) return known;
+  }
+  return "read";
+}
+
+// What two grants of one path give.
+std::string_view together(std::string_view a, std::string_view b) {
+  if (a == b || b == "read") return a;
+  return a == "read" ? b : "write";
+}
+
 }  // namespace
+
+bool Grants::is_masked(const std::string& path) const {
+  return std::ranges::any_of(plan_.mounts, [&](const PlanMount& mount) {
+    return mount.kind == PlanMount::Kind::mask && holes_.filled(mount.target) == path;
+  });
+}
 
 std::expected<void, Refusal> Grants::read() {
   for (const PlanMount& mount : plan_.mounts) {
     if (mount.origins == nullptr) continue;
-    const bool writable =
-        mount.detail == "write" || mount.detail == "create" || mount.detail == "delete";
     if (mount.kind == PlanMount::Kind::entries) {
-      if (auto done = read_entries(mount.target, writable); !done) return done;
+      if (auto done = read_entries(mount.target, rights_named(mount.detail)); !done) return done;
     } else if (mount.kind == PlanMount::Kind::bind && mount.detail != "socket" &&
-               !core::is_at_or_below(mount.target, "/usr/share/zoneinfo")) {
-      if (auto done = read_grant(holes_.filled(mount.target), writable, mount.directory); !done) {
+               !is_clock(mount.target)) {
+      const std::string path = holes_.filled(mount.target);
+      if (auto done = read_grant(path, rights_named(mount.detail), mount.directory); !done) {
         return done;
       }
     }
@@ -38,14 +62,14 @@ std::expected<void, Refusal> Grants::read() {
   return {};
 }
 
-Grants::Done Grants::read_grant(const std::string& path, bool writable, bool directory) {
+Grants::Done Grants::read_grant(const std::string& path, std::string_view rights, bool directory) {
   auto opened = open_host_path(path);
   if (opened && directory && !opened->identity.is_directory()) {
     return std::unexpected(
         Refusal{.message = format("{} is no directory", escape_for_terminal(path)),
                 .help = "grant a file without /**"});
   }
-  if (!opened && writable && !directory && !identify(path)) {
+  if (!opened && rights != "read" && !directory && !identify(path)) {
     if (!makes_missing_files_) {
       notes.push_back(
           format("fs: {} is missing and would be made empty", escape_for_terminal(path)));
@@ -55,10 +79,10 @@ Grants::Done Grants::read_grant(const std::string& path, bool writable, bool dir
     opened = open_host_path(path);
   }
   if (!opened) return std::unexpected(std::move(opened).error());
-  return keep_grant(*std::move(opened), writable);
+  return keep_grant(*std::move(opened), rights);
 }
 
-Grants::Done Grants::keep_grant(HostPath opened, bool writable) {
+Grants::Done Grants::keep_grant(HostPath opened, std::string_view rights) {
   const std::uint32_t type = opened.identity.type;
   if (type != S_IFREG && type != S_IFDIR) {
     return std::unexpected(Refusal{.message = format("{} is neither a file nor a directory",
@@ -71,7 +95,8 @@ Grants::Done Grants::keep_grant(HostPath opened, bool writable) {
   }
   std::string key = opened.resolved;
   Grant& grant = by_path[std::move(key)];
-  grant.writable |= writable;
+  grant.writable |= rights != "read";
+  grant.rights = together(grant.rights, rights);
   if (grant.path.fd.get() < 0) grant.path = std::move(opened);
   return {};
 }
@@ -85,7 +110,7 @@ bool Grants::make_empty_file(const std::string& path) {
 }
 
 // "/dir/*.md": what matches now. Links and special files are no grant.
-Grants::Done Grants::read_entries(const std::string& pattern, bool writable) {
+Grants::Done Grants::read_entries(const std::string& pattern, std::string_view rights) {
   const std::string directory(parent_of(pattern));
   const std::string glob(pattern.substr(directory.size() + 1));
   auto opened = open_host_path(directory.empty() ? "/" : directory);
@@ -109,7 +134,13 @@ Grants::Done Grants::read_entries(const std::string& pattern, bool writable) {
   ::closedir(listing);
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    auto entry = open_host_path(format("{}/{}", opened->resolved, name));
+    const std::string full = format("{}/{}", opened->resolved, name);
+    if (is_masked(full)) {
+      notes.push_back(format("fs: {} matches, but stays hidden: name it to grant it",
+                             escape_for_terminal(full)));
+      continue;
+    }
+    auto entry = open_host_path(full);
     const bool usable =
         entry && (entry->identity.type == S_IFREG || entry->identity.is_directory());
     if (!usable) {
@@ -118,7 +149,7 @@ Grants::Done Grants::read_entries(const std::string& pattern, bool writable) {
       continue;
     }
     globbed[pattern].push_back(entry->resolved);
-    if (auto done = keep_grant(*std::move(entry), writable); !done) return done;
+    if (auto done = keep_grant(*std::move(entry), rights); !done) return done;
   }
   notes.push_back(format("fs: {} stands for {} entries; later ones are not covered",
                          escape_for_terminal(pattern), names.size()));

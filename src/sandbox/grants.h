@@ -24,6 +24,7 @@ namespace capgate::sandbox {
 struct Grant {
   HostPath path;
   bool writable = false;
+  std::string_view rights = "read";  // "read", "create", "delete" or "write"
 };
 
 class Grants {
@@ -43,10 +44,11 @@ class Grants {
 
  private:
   using Done = std::expected<void, Refusal>;
-  Done read_grant(const std::string& path, bool writable, bool directory);
-  Done keep_grant(HostPath opened, bool writable);
+  Done read_grant(const std::string& path, std::string_view rights, bool directory);
+  Done keep_grant(HostPath opened, std::string_view rights);
   bool make_empty_file(const std::string& path);
-  Done read_entries(const std::string& pattern, bool writable);
+  Done read_entries(const std::string& pattern, std::string_view rights);
+  [[nodiscard]] bool is_masked(const std::string& path) const;
 
   const lower::Plan& plan_;
   const Holes& holes_;

@@ -136,8 +136,8 @@ void Guard::cover(const std::string& base, int directory, const std::string& pat
   tree_.cover(path, identity);
   bound_.masked.push_back({.path = path, .root = base, .identity = identity});
   // Kept, so that its inode number cannot stand for another file.
-  bound_.kept.emplace_back(::openat(directory, path.substr(base.size() + 1).c_str(),
-                                    O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  bound_.kept.emplace_back(
+      ::openat(directory, path.substr(base.size() + 1).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
 }
 
 }  // namespace capgate::sandbox

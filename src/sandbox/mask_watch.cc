@@ -24,8 +24,8 @@ MaskWatch::MaskWatch(const std::vector<Masked>& masked) : masked_(masked) {
     std::string directory = entry.path;
     while (directory.size() > entry.root.size() && !is_blind_) {
       directory.resize(directory.rfind('/'));
-      constexpr std::uint32_t events = IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_DELETE |
-                                       IN_MOVE_SELF | IN_ONLYDIR;
+      constexpr std::uint32_t events =
+          IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_DELETE | IN_MOVE_SELF | IN_ONLYDIR;
       is_blind_ = ::inotify_add_watch(events_.get(), directory.c_str(), events) < 0;
     }
   }

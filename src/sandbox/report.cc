@@ -109,23 +109,31 @@ class Reporter {
   JsonWriter& json_;
 };
 
+std::string_view words_for(std::string_view rights) {
+  if (rights == "write") return "can be read and written";
+  if (rights == "create") return "can be read, added to and changed, but nothing in it removed";
+  if (rights == "delete")
+    return "can be read and things in it removed, but nothing changed or added";
+  if (rights == "socket") return "can be connected to";
+  return "can be read";
+}
+
 void write_guarantees(JsonWriter& json, const lower::Plan& plan, const Bound& bound,
                       const Launcher& launcher, const HostUser& user) {
   json.key("guarantees").begin_array();
   Reporter report(json);
   for (const BoundMount& mount : bound.mounts) {
     if (!mount.owned) continue;
-    const bool read_only = (mount.attributes & MOUNT_ATTR_RDONLY) != 0;
-    report.guarantee(format("{} can be {}", mount.target, read_only ? "read" : "read and written"),
+    report.guarantee(format("{} {}", mount.target, words_for(mount.rights)),
                      user.leaves_root ? "idmapped bind mount, Landlock" : "bind mount, Landlock");
   }
   report.guarantee(
       "no other file of the host can be seen, but /usr and the parts of /etc that every program "
       "needs",
       "mount namespace with a root of its own");
-  for (const std::string& path : bound.masked) {
+  for (const Masked& masked : bound.masked) {
     report.guarantee(
-        format("{} is hidden", path),
+        format("{} is hidden", masked.path),
         "an empty mount over it, watched; while the host replaces it there is a window "
         "until the sandbox is stopped");
   }
@@ -190,6 +198,12 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
     out.push_back(
         format("not there at the start, so the server can make them; told at the end: {}", names));
   }
+  for (const std::string& path : bound.not_hidden) {
+    out.push_back(format("{} is a link: what it leads to is neither hidden nor protected", path));
+  }
+  if (!plan.hidden_names.empty()) {
+    out.emplace_back("secrets deeper in a granted directory, or made later, are not hidden");
+  }
   const bool writes = !plan.protected_names.empty();
   if (writes) out.emplace_back("protected names deeper in a writable grant are not protected");
   if (!user.leaves_root) {
@@ -250,7 +264,13 @@ std::string print_report(const lower::Artifact& artifact, const lower::Input& in
   write_guarantees(json, plan, bound, launcher, user);
   write_limits(json, limits);
   write_strings(json, "notHeld", exceptions(plan, bound, limits, user));
-  write_strings(json, "unenforced", artifact.unenforced);
+  std::vector<std::string> unenforced = artifact.unenforced;
+  for (const HeldLimit& limit : limits.held()) {
+    if (limit.mechanism.empty()) {
+      unenforced.push_back(format("limit:{}:{}", limit.name, limit_text(limit.name, limit.value)));
+    }
+  }
+  write_strings(json, "unenforced", unenforced);
   std::vector<std::string> notes = artifact.notes;
   notes.insert(notes.end(), bound.notes.begin(), bound.notes.end());
   write_strings(json, "notes", notes);

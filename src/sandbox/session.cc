@@ -52,8 +52,22 @@ std::expected<lower::ExecToken, Refusal> random_token() {
 
 // 1, not 0: the kernel ignores 0 where cores are piped to a program.
 void forbid_core_dumps() {
-  const rlimit one{.rlim_cur = 1, .rlim_max = 1};
-  (void)::setrlimit(RLIMIT_CORE, &one);
+  rlimit core{};
+  (void)::getrlimit(RLIMIT_CORE, &core);
+  core.rlim_max = std::min<rlim_t>(core.rlim_max, 1);
+  core.rlim_cur = core.rlim_max;
+  (void)::setrlimit(RLIMIT_CORE, &core);
+}
+
+// A caller that may do less than the default gives what it has.
+std::vector<BoundLimit> within_own(std::vector<BoundLimit> limits) {
+  for (BoundLimit& limit : limits) {
+    rlimit own{};
+    const auto resource = static_cast<__rlimit_resource_t>(limit.resource);
+    if (::getrlimit(resource, &own) == 0)
+      limit.value = std::min<std::uint64_t>(limit.value, own.rlim_max);
+  }
+  return limits;
 }
 
 // Protected paths that did not exist at the start: the server may have made them.
@@ -106,7 +120,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
   const bool traces = !session.trace.empty();
   Launch launch_orders{.filter = {},
                        .token = TRY(random_token()),
-                       .limits = limits.rlimits(),
+                       .limits = within_own(limits.rlimits()),
                        .listen = traces,
                        .fail_step = injected_fault(),
                        .trees = trees.numbers};

@@ -121,7 +121,11 @@ void answer_requests(const Refusal& refusal) {
     char piece[4096];
     const ssize_t size = ::read(STDIN_FILENO, piece, sizeof(piece));
     if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return;
+    if (size <= 0) {
+      const std::string answer = answer_to(std::move(buffer), refusal);
+      if (!answer.empty()) (void)sys::write_all(STDOUT_FILENO, answer + "\n");
+      return;
+    }
     buffer.append(piece, static_cast<std::size_t>(size));
     for (std::size_t line = buffer.find('\n'); line != std::string::npos;
          line = buffer.find('\n')) {

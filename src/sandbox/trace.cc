@@ -120,6 +120,16 @@ bool exists(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0;
 }
 
+// To make, remove or rename an entry is to write its directory.
+std::string capability_for(const std::string& path, bool writes, bool changes_entry) {
+  if (path == "/etc/localtime" || core::is_at_or_below(path, "/usr/share/zoneinfo")) {
+    return "clock:tzdata";
+  }
+  if (!writes) return format("fs:read:{}", path);
+  return changes_entry ? format("fs:write:{}/**", path.substr(0, path.rfind('/')))
+                       : format("fs:write:{}", path);
+}
+
 }  // namespace
 
 struct Tracer::Question {
@@ -187,7 +197,7 @@ void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
     const bool writes = path->writes || (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
     const int directory =
         path->directory < 0 ? AT_FDCWD : static_cast<int>(asked.data.args[path->directory]);
-    observe_path(question, asked.data.args[path->path], directory, writes);
+    observe_path(question, asked.data.args[path->path], directory, writes, path->writes);
   } else if (call == syscall("execve")) {
     observe_program(question, asked.data.args[0]);
   } else if (call == syscall("execveat")) {
@@ -197,6 +207,8 @@ void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
   } else if (call == syscall("socket")) {
     if (refused && asked.data.args[0] == AF_UNIX) {
       say("socket", "a Unix socket", "ipc:connect:self");
+    } else if (refused && asked.data.args[0] == AF_NETLINK) {
+      say("socket", "a netlink socket", "ipc:connect:netlink-route");
     }
   } else if (refused) {
     say("start", "a child process", "exec:spawn:PROGRAM");
@@ -204,7 +216,7 @@ void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
 }
 
 void Tracer::observe_path(const Question& question, std::uint64_t pointer, int directory,
-                          bool writes) {
+                          bool writes, bool changes_entry) {
   std::string path = read_text(question.pid, pointer);
   if (path.empty()) return;
   if (!path.starts_with('/')) {
@@ -222,7 +234,7 @@ void Tracer::observe_path(const Question& question, std::uint64_t pointer, int d
   if (!is_there && !(writes && exists(format("{}/", parent_of(path))))) return;
   if (core::is_at_or_below(path, "/proc") || core::is_at_or_below(path, "/dev")) return;
   if (writes ? !may_write(path) : !exists(inside)) {
-    say(writes ? "write" : "read", path, format("fs:{}:{}", writes ? "write" : "read", path));
+    say(writes ? "write" : "read", path, capability_for(path, writes, changes_entry));
   }
 }
 

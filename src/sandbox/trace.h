@@ -45,7 +45,8 @@ class Tracer {
   struct Question;
   [[nodiscard]] lower::Action decide(const seccomp_data& call) const;
   void observe(const seccomp_notif& question, const lower::Action& action);
-  void observe_path(const Question& question, std::uint64_t pointer, int directory, bool writes);
+  void observe_path(const Question& question, std::uint64_t pointer, int directory, bool writes,
+                    bool changes_entry);
   void observe_program(const Question& question, std::uint64_t pointer);
   void observe_connect(const Question& question);
   [[nodiscard]] bool may_write(const std::string& path) const;

@@ -74,7 +74,7 @@ void Tree::proc(const std::string& path, std::uint64_t attributes) {
 }
 
 void Tree::bind(const std::string& target, const std::string& source, const Identity& identity,
-                std::uint64_t attributes, bool owned) {
+                std::uint64_t attributes, std::string_view rights) {
   if (identity.is_directory()) {
     directory(target);
   } else {
@@ -86,8 +86,9 @@ void Tree::bind(const std::string& target, const std::string& source, const Iden
                      .source = source,
                      .identity = identity,
                      .attributes = attributes | (is_device ? MOUNT_ATTR_NOSUID : always),
+                     .rights = rights,
                      .in_private = is_private(parent_of(target)),
-                     .owned = owned});
+                     .owned = !rights.empty()});
   made_.insert(target);
   host_.insert(target);
 }

@@ -27,7 +27,7 @@ class Tree {
   void proc(const std::string& path, std::uint64_t attributes);
   // `source` as the host has it, at `target` inside.
   void bind(const std::string& target, const std::string& source, const Identity& identity,
-            std::uint64_t attributes, bool owned = false);
+            std::uint64_t attributes, std::string_view rights = {});
   // Something that is there already, mounted on itself with more attributes.
   void pin(const std::string& path, const Identity& identity, std::uint64_t attributes);
   void cover(const std::string& path, const Identity& identity);

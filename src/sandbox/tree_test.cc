@@ -165,7 +165,7 @@ TEST(Tree, ACoverCanNeitherBeWrittenNorRun) {
 
 TEST(Tree, IdentityAndOwnershipAreKept) {
   Tree tree;
-  tree.bind("/inside", "/outside", a_directory, MOUNT_ATTR_RDONLY, true);
+  tree.bind("/inside", "/outside", a_directory, MOUNT_ATTR_RDONLY, "read");
   const BoundMount mount = std::move(tree).take().back();
   EXPECT_EQ(mount.source, "/outside");
   EXPECT_EQ(mount.identity, a_directory);

@@ -69,8 +69,10 @@ void reset() {
   must(Step::reset, call(__NR_personality, 0));
   call(__NR_umask, 0);
   must(Step::reset, call(__NR_setsid));
-  // 1, not 0: the kernel ignores 0 where cores go to a program.
-  const std::uint64_t core[2] = {1, 1};
+  // 1, not 0: the kernel ignores 0 where cores go to a program. Less than 1 cannot be raised.
+  std::uint64_t core[2] = {};
+  must(Step::reset, call(__NR_prlimit64, 0, RLIMIT_CORE, nullptr, core));
+  core[0] = core[1] = core[1] < 1 ? core[1] : 1;
   must(Step::reset, call(__NR_prlimit64, 0, RLIMIT_CORE, core, nullptr));
 }
 
