@@ -37,13 +37,6 @@ std::string read_link(int directory, const std::string& name) {
   return text;
 }
 
-std::string real_path(const std::string& path) {
-  char* found = ::realpath(path.c_str(), nullptr);
-  std::string out = found == nullptr ? path : found;
-  ::free(found);
-  return out;
-}
-
 // Component by component, for the few paths that have a link in them.
 class Walker {
  public:
@@ -112,6 +105,13 @@ class Walker {
 
 }  // namespace
 
+std::string real_path(const std::string& path) {
+  char* found = ::realpath(path.c_str(), nullptr);
+  std::string out = found == nullptr ? path : found;
+  ::free(found);
+  return out;
+}
+
 std::string plain_path(std::string_view path) {
   std::string out;
   for (const std::string_view part : split(path, '/')) {
@@ -127,7 +127,7 @@ std::string plain_path(std::string_view path) {
 }
 
 std::expected<Identity, int> identify_at(int directory, const std::string& name) {
-  struct statx info{};
+  struct statx info {};
   constexpr unsigned wanted = STATX_TYPE | STATX_INO | STATX_UID | STATX_GID;
   if (::statx(directory, name.c_str(), AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, wanted, &info) != 0) {
     return std::unexpected(errno);

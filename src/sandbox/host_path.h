@@ -55,6 +55,9 @@ struct HostPath {
 [[nodiscard]] std::expected<Identity, int> identify(const std::string& path);
 [[nodiscard]] std::expected<Identity, int> identify_at(int directory, const std::string& name);
 
+// Without any link, or the path itself if it leads nowhere.
+[[nodiscard]] std::string real_path(const std::string& path);
+
 // "/a/./b/../c" is "/a/c", by its text: right only where the components are no links.
 [[nodiscard]] std::string plain_path(std::string_view path);
 
