@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "core/path.h"
 #include "core/sensitive.h"
@@ -49,6 +50,7 @@ class Names {
 }  // namespace
 
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
+  if (!grant.path.links.empty() || homes_.front() != homes_.back()) find_renamed_masks(path);
   mask(path);
   if (!grant.path.identity.is_directory()) return;
   const Names names(grant.path.fd.get());
@@ -67,13 +69,16 @@ void Guard::protect(const std::string& base, int directory, const MayHave& may_h
       bound_.not_held.push_back(base + "/" + name);
     }
   }
-  for (const core::ReadOnlyPath& path : core::startup_below(base, caller_home_)) {
-    protect_one(base, directory, path.path);
+  for (const std::string& home : homes_) {
+    for (const core::ReadOnlyPath& path : core::startup_below(base, home)) {
+      if (!tree_.has(path.path)) protect_one(base, directory, path.path);
+    }
+    if (home == homes_.back()) break;
   }
 }
 
 void Guard::protect_one(const std::string& base, int directory, const std::string& path) {
-  if (grants_.has(path)) return;
+  if (grants_.may_write(path)) return;
   const auto identity = identify_at(directory, path.substr(base.size() + 1));
   if (!identity) {
     bound_.not_held.push_back(path);
@@ -109,6 +114,18 @@ void Guard::hide_secrets(const std::string& base, int directory, const MayHave& 
     }
     tree_.cover(path, *identity);
     bound_.masked.push_back(path);
+  }
+}
+
+// The Plan knows credentials by the names that grant and home directory have in the policy. Where a
+// link was followed they have others.
+void Guard::find_renamed_masks(const std::string& base) {
+  for (const std::string& home : homes_) {
+    for (const core::HiddenPath& hidden : core::credentials_below(base, home)) {
+      if (!grants_.has(hidden.path) && !contains(masks_, hidden.path)) {
+        masks_.push_back(hidden.path);
+      }
+    }
   }
 }
 
