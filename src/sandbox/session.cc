@@ -13,9 +13,11 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "core/path.h"
 #include "lower/seccomp_shared.h"
 #include "sandbox/landlock.h"
 #include "sandbox/report.h"
+#include "sandbox/stderr_copy.h"
 #include "sandbox/stdio.h"
 #include "sandbox/steps.h"
 #include "sandbox/supervise.h"
@@ -24,7 +26,7 @@
 namespace capgate::sandbox {
 namespace {
 
-void say(std::string_view text) { (void)sys::write_all(STDERR_FILENO, text); }
+void say(std::string_view text) { (void)write_if_read(STDERR_FILENO, text); }
 
 int refuse(const Refusal& refusal) {
   std::string text = format("capgate: {}\n", refusal.message);
@@ -70,9 +72,25 @@ void tell_appeared(const Bound& bound) {
   }
 }
 
+// What is masked, and the directories on the way there: with another one in its place the mask is
+// gone as well.
+std::vector<std::string> watched_paths(const Bound& bound) {
+  std::vector<std::string> out = bound.masked;
+  for (const BoundMount& mount : bound.mounts) {
+    const bool leads_to_mask = mount.kind == orders::MountKind::pin &&
+                               std::ranges::any_of(bound.masked, [&](const std::string& path) {
+                                 return core::is_at_or_below(path, mount.target);
+                               });
+    if (leads_to_mask) out.push_back(mount.target);
+  }
+  return out;
+}
+
 std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
   if (path == "-") return sys::Fd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
-  sys::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  // Without waiting: a server could have put a pipe there that nobody reads.
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  sys::Fd file(::open(path.c_str(), flags, 0600));
   if (file.get() < 0) {
     return std::unexpected(Refusal{
         .message = format("cannot write {}: {}", escape_for_terminal(path), std::strerror(errno)),
@@ -125,7 +143,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
   const sys::Fd signals = take_signals();
   Sandbox sandbox = TRY(launch(write_orders(bound, launch_orders), user, trees, limits.placement(),
                                launch_orders.fail_step));
-  const Watch watch{.grace = session.grace, .masked = bound.masked};
+  const Watch watch{.grace = session.grace, .masked = watched_paths(bound)};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
   if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));
