@@ -15,8 +15,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "sandbox/stderr_copy.h"
 
@@ -201,10 +203,12 @@ class Supervisor {
     for (const std::string& path : watch_.masked) {
       const std::string directory = path.substr(0, path.rfind('/'));
       constexpr std::uint32_t events = IN_MOVED_TO | IN_CREATE | IN_MOVED_FROM | IN_DELETE;
-      if (::inotify_add_watch(masks_.get(), directory.c_str(), events) < 0) {
+      const int number = ::inotify_add_watch(masks_.get(), directory.c_str(), events);
+      if (number < 0) {
         kill_all(
             format("cannot watch {}: {}", escape_for_terminal(directory), std::strerror(errno)));
       }
+      watched_[number] = directory;
     }
   }
 
@@ -214,12 +218,14 @@ class Supervisor {
     for (ssize_t at = 0; at + static_cast<ssize_t>(sizeof(inotify_event)) <= size;) {
       inotify_event event{};
       std::memcpy(&event, buffer + at, sizeof(event));
-      const std::string_view name(buffer + at + sizeof(event));
-      for (const std::string& path : watch_.masked) {
-        if (event.len > 0 && path.ends_with(format("/{}", name))) {
-          kill_all(format("{} was replaced on the host, so it is no longer hidden; start again",
-                          escape_for_terminal(path)));
-        }
+      if ((event.mask & IN_Q_OVERFLOW) != 0) {
+        kill_all("too much changed beside hidden files to see whether they are still hidden");
+      }
+      const std::string path =
+          event.len == 0 ? "" : format("{}/{}", watched_[event.wd], buffer + at + sizeof(event));
+      if (contains(watch_.masked, path)) {
+        kill_all(format("{} was replaced on the host, so it is no longer hidden; start again",
+                        escape_for_terminal(path)));
       }
       at += static_cast<ssize_t>(sizeof(event) + event.len);
     }
@@ -254,6 +260,7 @@ class Supervisor {
   Tracer* tracer_;
   StderrCopy copy_;
   sys::Fd masks_;
+  std::map<int, std::string> watched_;  // directories by the number of their watch
   Outcome outcome_;
   std::optional<int> status_;
   bool ended_ = false;
