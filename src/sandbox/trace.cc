@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "core/grammar.h"
 #include "core/path.h"
+#include "lower/common.h"
 #include "sandbox/landlock.h"
 #include "sandbox/stderr_copy.h"
 #include "sys/file.h"
@@ -125,7 +126,7 @@ std::string read_link(const std::string& path) {
 }
 
 bool exists(const std::string& path) {
-  struct stat info {};
+  struct stat info{};
   return ::lstat(path.c_str(), &info) == 0;
 }
 
@@ -262,7 +263,9 @@ void Tracer::observe_program(const Question& question, std::uint64_t pointer) {
   });
   if (may_run) return;
   const std::string name = path.substr(path.rfind('/') + 1);
-  say("run", path, format("exec:spawn:{}", name));
+  // A program elsewhere, which the server may have named after one of the host's, is another one.
+  const bool is_found_by_name = contains(split(lower::sandbox_path, ':'), parent_of(path));
+  say("run", path, is_found_by_name ? format("exec:spawn:{}", name) : "");
 }
 
 void Tracer::observe_connect(const Question& question) {

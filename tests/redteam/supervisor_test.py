@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import subprocess
 import unittest
 
@@ -85,6 +86,15 @@ class Words(Supervisor):
         self.assertIn(f"denied write {self.work}/plain: fs:write:{self.work}/plain", lines)
         for line in lines:
             self.assertNotRegex(line, r": fs:.*[*\[]")
+
+    def test_35_a_trace_takes_no_planted_program_for_one_of_the_host(self):
+        planted = shutil.copy(self.probe, self.tree.path("work/bash"))
+        script = (f"import os\nfor path in ({planted!r}, '/usr/bin/bash'):\n"
+                  "    try: os.execv(path, ['x'])\n    except OSError: pass\n")
+        process = self.python(script, [f"fs:write:{self.work}"], ["--trace", "-"])
+        lines = launch.finish(process, b"").stderr.decode().splitlines()
+        self.assertIn("denied run /usr/bin/bash: exec:spawn:bash", lines)
+        self.assertIn(f"denied run {planted}: no capability can allow it", lines)
 
     def test_36_a_pipe_in_place_of_the_report_or_trace_is_not_waited_for(self):
         pipe = self.tree.path("work/out")
