@@ -43,6 +43,7 @@ class Binder {
     }
     if (auto done = set_environment(); !done) return std::unexpected(std::move(done).error());
     if (auto done = grants_.read(); !done) return std::unexpected(std::move(done).error());
+    if (auto done = refuse_renamed_scopes(); !done) return std::unexpected(std::move(done).error());
     for (const PlanMount& mount : plan_.mounts) {
       if (auto done = place(mount); !done) return std::unexpected(std::move(done).error());
     }
@@ -65,12 +66,27 @@ class Binder {
     for (const auto* notes : {&server_.notes, &grants_.notes}) {
       bound_.notes.insert(bound_.notes.end(), notes->begin(), notes->end());
     }
+    if (state_.get() >= 0) bound_.kept.push_back(std::move(state_));
     bound_.mounts = std::move(tree_).take();
     return std::move(bound_);
   }
 
  private:
   using Done = std::expected<void, Refusal>;
+
+  // The compiler refused whole home directories and the like by their names in the policy.
+  Done refuse_renamed_scopes() const {
+    const std::string home = real_path(launcher_.caller.home);
+    for (const auto& [path, grant] : grants_.by_path) {
+      if (grant.path.links.empty() && home == launcher_.caller.home) continue;
+      const auto why = core::refused_scope(path, home);
+      if (!why) continue;
+      return std::unexpected(
+          Refusal{.message = format("{} cannot be granted: {}", escape_for_terminal(path), *why),
+                  .help = "grant the directories in it that the server needs"});
+    }
+    return {};
+  }
 
   // ---- mounts ---------------------------------------------------------------------------------
 
@@ -87,7 +103,7 @@ class Binder {
       case Kind::entries:
       case Kind::mask: return {};  // with the grants
       case Kind::programs: place_programs(target); return {};
-      case Kind::tmpfs: place_tmpfs(target, mount.size); return {};
+      case Kind::tmpfs: return place_tmpfs(target, mount.size);
       case Kind::proc: tree_.proc(target, MOUNT_ATTR_NOEXEC); return {};
       case Kind::device: return place_device(target);
       case Kind::symlink: return place_link(mount, target);
@@ -108,19 +124,21 @@ class Binder {
     return {};
   }
 
-  void place_tmpfs(const std::string& target, std::uint64_t size) {
+  Done place_tmpfs(const std::string& target, std::uint64_t size) {
     if (target == holes_.home() && !launcher_.state.empty()) return place_state(target);
     const bool shared = target == "/tmp" || target == "/dev/shm";
     tree_.tmpfs(target, size, shared ? 01777 : 0700, writable_attributes());
+    return {};
   }
 
-  // HOME of a profile: a directory of the host that is kept from run to run.
-  void place_state(const std::string& target) {
-    const sys::Fd directory(::open(launcher_.state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const auto identity = identify(directory.get());
-    if (!identity) return;
-    tree_.bind(target, launcher_.state, *identity, writable_attributes(), "write");
-    state_is_home_ = true;
+  // HOME of a profile: a directory of the host that is kept from run to run. A server that was
+  // given a directory above it could have put a link in the way.
+  Done place_state(const std::string& target) {
+    auto opened = open_host_path(launcher_.state);
+    if (!opened) return std::unexpected(std::move(opened).error());
+    tree_.bind(target, opened->resolved, opened->identity, writable_attributes(), "write");
+    state_ = std::move(opened->fd);
+    return {};
   }
 
   Done place_device(const std::string& target) {
@@ -187,6 +205,12 @@ class Binder {
   }
 
   Done place_socket(const std::string& path) {
+    // Variables of the caller may be part of it.
+    if (!path.starts_with('/') || plain_path(path) != path) {
+      return std::unexpected(
+          Refusal{.message = format("{} is no absolute path", escape_for_terminal(path)),
+                  .help = "check XDG_RUNTIME_DIR"});
+    }
     auto opened = open_host_path(path);
     if (!opened) return std::unexpected(std::move(opened).error());
     if (opened->identity.type != S_IFSOCK) {
@@ -217,25 +241,28 @@ class Binder {
     for (auto& [path, grant] : grants_.by_path) bound_.kept.push_back(std::move(grant.path.fd));
   }
 
-  // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on. The
-  // server can write there, so nothing may be followed: what is in the way is found by init.
+  // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on.
+  // Its contents are the server's of earlier runs: a link there is not followed, and init, which
+  // does not follow it either, then refuses the mount.
   void make_mount_point(const std::string& path, const Identity& identity) {
-    if (!state_is_home_ || !core::is_at_or_below(path, holes_.home()) || path == holes_.home()) {
+    const std::string& home = holes_.home();
+    if (state_.get() < 0 || !launcher_.makes_missing_files || path == home ||
+        !core::is_at_or_below(path, home)) {
       return;
     }
-    sys::Fd at(::open(launcher_.state.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    std::string_view rest = std::string_view(path).substr(holes_.home().size() + 1);
-    while (!rest.empty() && at.get() >= 0) {
-      const std::size_t slash = rest.find('/');
-      const std::string name(rest.substr(0, slash));
-      rest = slash == std::string_view::npos ? "" : rest.substr(slash + 1);
-      if (rest.empty() && !identity.is_directory()) {
+    const std::string below = path.substr(home.size() + 1);
+    const auto parts = split(below, '/');
+    sys::Fd at(::fcntl(state_.get(), F_DUPFD_CLOEXEC, 3));
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string name(parts[i]);
+      if (i + 1 == parts.size() && !identity.is_directory()) {
         const sys::Fd made(::openat(at.get(), name.c_str(),
                                     O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
         return;
       }
       ::mkdirat(at.get(), name.c_str(), 0700);
-      at = sys::Fd(::openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      at = sys::Fd(::openat(at.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+      if (at.get() < 0) return;
     }
   }
 
@@ -351,7 +378,7 @@ class Binder {
   std::vector<Program> spawned_;
   std::vector<std::string> sockets_;
   bool grants_pending_ = true;
-  bool state_is_home_ = false;
+  sys::Fd state_;  // HOME of a profile
   Tree tree_;
   Bound bound_;
   Grants grants_;

@@ -79,6 +79,7 @@ struct Bound {
   std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
   std::vector<std::string> not_hidden;   // links where something else was expected: left alone
   std::vector<Masked> masked;
+  std::vector<Masked> ways;  // directories between a masked entry and the root of its grant
   std::vector<sys::Fd> kept;
 };
 

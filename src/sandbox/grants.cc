@@ -102,8 +102,11 @@ Grants::Done Grants::keep_grant(HostPath opened, std::string_view rights) {
 }
 
 bool Grants::make_empty_file(const std::string& path) {
-  const sys::Fd made(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const auto directory = open_host_path(std::string(parent_of(path)));
+  if (!directory) return false;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const sys::Fd made(::openat(directory->fd.get(), name.c_str(),
+                              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (made.get() < 0) return false;
   notes.push_back(format("fs: {} was missing and has been made empty", escape_for_terminal(path)));
   return true;

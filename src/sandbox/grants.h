@@ -37,6 +37,11 @@ class Grants {
   // A directory above the path gives at least as much.
   [[nodiscard]] bool is_covered(std::string_view path, bool writable) const;
   [[nodiscard]] bool has(std::string_view path) const { return by_path.contains(path); }
+  // This very path, not one above it.
+  [[nodiscard]] bool may_write(std::string_view path) const {
+    const auto found = by_path.find(path);
+    return found != by_path.end() && found->second.writable;
+  }
 
   std::map<std::string, Grant, std::less<>> by_path;  // by the resolved path
   std::map<std::string, std::vector<std::string>> globbed;

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "core/path.h"
 #include "core/sensitive.h"
@@ -49,6 +50,7 @@ class Names {
 }  // namespace
 
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
+  if (!grant.path.links.empty() || homes_.front() != homes_.back()) find_renamed_masks(path);
   mask(path, grant);
   if (!grant.path.identity.is_directory()) return;
   const Names names(grant.path.fd.get());
@@ -63,17 +65,20 @@ void Guard::protect(const std::string& base, int directory, const MayHave& may_h
   for (const std::string& name : plan_.protected_names) {
     if (may_have(name)) {
       protect_one(base, directory, base + "/" + name);
-    } else if (!is_named_for_writing(base + "/" + name)) {
+    } else if (!grants_.may_write(base + "/" + name)) {
       bound_.not_held.push_back(base + "/" + name);
     }
   }
-  for (const core::ReadOnlyPath& path : core::startup_below(base, caller_home_)) {
-    protect_one(base, directory, path.path);
+  for (const std::string& home : homes_) {
+    for (const core::ReadOnlyPath& path : core::startup_below(base, home)) {
+      if (!tree_.has(path.path)) protect_one(base, directory, path.path);
+    }
+    if (home == homes_.back()) break;
   }
 }
 
 void Guard::protect_one(const std::string& base, int directory, const std::string& path) {
-  if (is_named_for_writing(path)) return;
+  if (grants_.may_write(path)) return;
   const auto identity = identify_at(directory, path.substr(base.size() + 1));
   if (!identity) {
     bound_.not_held.push_back(path);
@@ -97,11 +102,6 @@ void Guard::pin_ancestors(const std::string& base, int directory, std::string_vi
   }
 }
 
-bool Guard::is_named_for_writing(const std::string& path) const {
-  const auto named = grants_.by_path.find(path);
-  return named != grants_.by_path.end() && named->second.writable;
-}
-
 // Files of a workspace that usually hold secrets, at its root. Nothing walks a granted tree.
 void Guard::hide_secrets(const std::string& base, int directory, const MayHave& may_have) {
   for (const std::string& name : plan_.hidden_names) {
@@ -109,6 +109,18 @@ void Guard::hide_secrets(const std::string& base, int directory, const MayHave& 
     const std::string path = base + "/" + name;
     const auto identity = identify_at(directory, name);
     if (identity && !grants_.has(path) && !tree_.has(path)) cover(base, directory, path, *identity);
+  }
+}
+
+// The Plan knows credentials by the names that grant and home directory have in the policy. Where a
+// link was followed they have others.
+void Guard::find_renamed_masks(const std::string& base) {
+  for (const std::string& home : homes_) {
+    for (const core::HiddenPath& hidden : core::credentials_below(base, home)) {
+      if (!grants_.has(hidden.path) && !contains(masks_, hidden.path)) {
+        masks_.push_back(hidden.path);
+      }
+    }
   }
 }
 
@@ -135,6 +147,12 @@ void Guard::cover(const std::string& base, int directory, const std::string& pat
   }
   tree_.cover(path, identity);
   bound_.masked.push_back({.path = path, .root = base, .identity = identity});
+  for (std::string above = path; above.size() > base.size();) {
+    above.resize(above.rfind('/'));
+    if (above.size() == base.size()) break;
+    const auto way = identify_at(directory, above.substr(base.size() + 1));
+    if (way) bound_.ways.push_back({.path = above, .root = base, .identity = *way});
+  }
   // Kept, so that its inode number cannot stand for another file.
   bound_.kept.emplace_back(
       ::openat(directory, path.substr(base.size() + 1).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));

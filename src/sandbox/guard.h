@@ -6,6 +6,7 @@
 // tree: names are looked at where they are known to be.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -21,8 +22,12 @@ namespace capgate::sandbox {
 class Guard {
  public:
   Guard(const lower::Plan& plan, const Holes& holes, const Grants& grants,
-        std::string_view caller_home, Tree& tree, Bound& bound)
-      : plan_(plan), grants_(grants), caller_home_(caller_home), tree_(tree), bound_(bound) {
+        const std::string& caller_home, Tree& tree, Bound& bound)
+      : plan_(plan),
+        grants_(grants),
+        homes_{caller_home, real_path(caller_home)},
+        tree_(tree),
+        bound_(bound) {
     for (const lower::PlanMount& mount : plan.mounts) {
       if (mount.kind == lower::PlanMount::Kind::mask) masks_.push_back(holes.filled(mount.target));
     }
@@ -37,14 +42,14 @@ class Guard {
   void protect_one(const std::string& base, int directory, const std::string& path);
   void pin_ancestors(const std::string& base, int directory, std::string_view path);
   void hide_secrets(const std::string& base, int directory, const MayHave& may_have);
+  void find_renamed_masks(const std::string& base);
   void mask(const std::string& base, const Grant& grant);
   void cover(const std::string& base, int directory, const std::string& path,
              const Identity& identity);
-  [[nodiscard]] bool is_named_for_writing(const std::string& path) const;
 
   const lower::Plan& plan_;
   const Grants& grants_;
-  std::string_view caller_home_;
+  std::array<std::string, 2> homes_;  // as the caller names it, and without links
   std::vector<std::string> masks_;
   Tree& tree_;
   Bound& bound_;

@@ -11,7 +11,8 @@ namespace {
 // Fills ${NAME}. Only names of holes can stand in a Plan's texts.
 std::string fill(std::string text, std::string_view name, std::string_view value) {
   const std::string hole = format("${{{}}}", name);
-  for (std::size_t at = text.find(hole); at != std::string::npos; at = text.find(hole)) {
+  for (std::size_t at = text.find(hole); at != std::string::npos;
+       at = text.find(hole, at + value.size())) {
     text.replace(at, hole.size(), value);
   }
   return text;

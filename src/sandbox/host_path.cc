@@ -30,11 +30,6 @@ int open_without_links(const std::string& path) {
   return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how)));
 }
 
-std::string real_path(const std::string& path) {
-  char* found = ::realpath(path.c_str(), nullptr);
-  std::string out = found == nullptr ? path : found;
-  ::free(found);
-  return out;
 }
 
 // Component by component, for the few paths that have a link in them.
@@ -110,6 +105,13 @@ std::string read_link(int directory, const std::string& name) {
   const ssize_t size = ::readlinkat(directory, name.c_str(), text.data(), text.size());
   text.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
   return text;
+}
+
+std::string real_path(const std::string& path) {
+  char* found = ::realpath(path.c_str(), nullptr);
+  std::string out = found == nullptr ? path : found;
+  ::free(found);
+  return out;
 }
 
 std::string plain_path(std::string_view path) {

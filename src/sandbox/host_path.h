@@ -62,6 +62,8 @@ struct HostPath {
 [[nodiscard]] inline std::string_view parent_of(std::string_view path) {
   return path.substr(0, path.rfind('/'));
 }
+// Without any link, or the path itself if it leads nowhere.
+[[nodiscard]] std::string real_path(const std::string& path);
 
 // "/a/./b/../c" is "/a/c", by its text: right only where the components are no links.
 [[nodiscard]] std::string plain_path(std::string_view path);

@@ -58,6 +58,20 @@ std::uint64_t number_after(std::string_view text, std::string_view key) {
   return value;
 }
 
+std::vector<pid_t> numbered_entries(const std::string& directory) {
+  std::vector<pid_t> out;
+  DIR* listing = ::opendir(directory.c_str());
+  if (listing == nullptr) return out;
+  while (const dirent* entry = ::readdir(listing)) {
+    const std::string_view name = entry->d_name;
+    pid_t number = 0;
+    std::from_chars(name.data(), name.data() + name.size(), number);
+    if (number > 0) out.push_back(number);
+  }
+  ::closedir(listing);
+  return out;
+}
+
 }  // namespace
 
 class LimitSetup {
@@ -252,12 +266,17 @@ std::uint64_t memory_of_descendants(pid_t pid) {
   const std::string base = format("/proc/{}", pid);
   const std::string status = read_small(base + "/status");
   constexpr std::uint64_t kibi = 1024;
-  std::uint64_t sum = (number_after(status, "RssAnon:") + number_after(status, "RssShmem:")) * kibi;
-  const std::string children = read_small(format("{}/task/{}/children", base, pid));
-  for (const std::string_view child : split(children, ' ')) {
-    pid_t number = 0;
-    std::from_chars(child.data(), child.data() + child.size(), number);
-    if (number > 0) sum += memory_of_descendants(number);
+  // With the line's start: the first line holds a name that the process chose.
+  std::uint64_t sum =
+      (number_after(status, "\nRssAnon:") + number_after(status, "\nRssShmem:")) * kibi;
+  // Each thread has children of its own.
+  for (const pid_t thread : numbered_entries(base + "/task")) {
+    const std::string children = read_small(format("{}/task/{}/children", base, thread));
+    for (const std::string_view child : split(children, ' ')) {
+      pid_t number = 0;
+      std::from_chars(child.data(), child.data() + child.size(), number);
+      if (number > 0) sum += memory_of_descendants(number);
+    }
   }
   return sum;
 }

@@ -16,7 +16,8 @@ bool is_same(const Identity& a, const Identity& b) {
 }  // namespace
 
 // Every directory from the entry up to the root of its grant: any of them can be moved away.
-MaskWatch::MaskWatch(const std::vector<Masked>& masked) : masked_(masked) {
+MaskWatch::MaskWatch(const std::vector<Masked>& masked, const std::vector<Masked>& ways)
+    : masked_(masked), ways_(ways) {
   if (masked.empty()) return;
   events_ = sys::Fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   is_blind_ = events_.get() < 0;
@@ -40,6 +41,12 @@ std::string MaskWatch::replaced() {
     return now ? !is_same(*now, entry.identity) : now.error() != ENOENT;
   });
   if (changed != masked_.end()) return changed->path;
+  // A directory on the way that went away can come back as another one, which nothing watches.
+  const auto moved = std::ranges::find_if(ways_, [](const Masked& way) {
+    const auto now = identify(way.path);
+    return !now || !is_same(*now, way.identity);
+  });
+  if (moved != ways_.end()) return moved->path;
   return is_blind_ ? masked_.front().path : std::string();
 }
 

@@ -1,7 +1,7 @@
 // Covers lie on entries of the host's directories. When the host puts something else there (editors
 // and git replace files by renaming), a cover falls off: the sandbox must stop.
 //
-//   MaskWatch watch(bound.masked);          before the launch, so that nothing is missed
+//   MaskWatch watch(bound.masked, bound.ways);   before the launch, so that nothing is missed
 //   poll(watch.fd()) ... watch.replaced()   the path that is no longer what was covered
 #pragma once
 
@@ -15,7 +15,7 @@ namespace capgate::sandbox {
 
 class MaskWatch {
  public:
-  explicit MaskWatch(const std::vector<Masked>& masked);
+  MaskWatch(const std::vector<Masked>& masked, const std::vector<Masked>& ways);
 
   [[nodiscard]] int fd() const { return events_.get(); }  // -1: nothing to watch
 
@@ -25,6 +25,7 @@ class MaskWatch {
 
  private:
   const std::vector<Masked>& masked_;
+  const std::vector<Masked>& ways_;
   sys::Fd events_;
   bool is_blind_ = false;  // a directory could not be watched
 };

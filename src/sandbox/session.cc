@@ -11,9 +11,11 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "core/path.h"
 #include "lower/seccomp_shared.h"
 #include "sandbox/landlock.h"
 #include "sandbox/report.h"
+#include "sandbox/stderr_copy.h"
 #include "sandbox/stdio.h"
 #include "sandbox/steps.h"
 #include "sandbox/supervise.h"
@@ -22,7 +24,7 @@
 namespace capgate::sandbox {
 namespace {
 
-void say(std::string_view text) { (void)sys::write_all(STDERR_FILENO, text); }
+void say(std::string_view text) { (void)write_if_read(STDERR_FILENO, text); }
 
 int refuse(const Refusal& refusal) {
   std::string text = format("capgate: {}\n", refusal.message);
@@ -83,7 +85,8 @@ void tell_appeared(const Bound& bound) {
 }
 
 std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
-  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  // Without waiting: a server could have put a pipe there that nobody reads.
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
   sys::Fd file(path == "-" ? ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)
                            : ::open(path.c_str(), flags, 0600));
   if (file.get() < 0) {
@@ -135,7 +138,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
                                              launch_orders.token);
   }
 
-  MaskWatch masks(bound.masked);
+  MaskWatch masks(bound.masked, bound.ways);
   const sys::Fd signals = take_signals();
   if (signals.get() < 0) {
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),

@@ -20,6 +20,17 @@ constexpr int patience_at_the_end = 500;
 
 }  // namespace
 
+bool write_if_read(int fd, std::string_view text) {
+  while (!text.empty()) {
+    pollfd poll{fd, POLLOUT, 0};
+    if (::poll(&poll, 1, patience_at_the_end) <= 0) return false;
+    const ssize_t size = ::write(fd, text.data(), std::min(text.size(), piece));
+    if (size < 0 && errno != EINTR && errno != EAGAIN) return false;
+    if (size > 0) text.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return true;
+}
+
 StderrCopy::StderrCopy(int from)
     : from_(from), allowance_(burst), refilled_(std::chrono::steady_clock::now()) {
   ::fcntl(from_, F_SETFL, O_NONBLOCK);

@@ -7,8 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace capgate::sandbox {
+
+// False if nobody reads for half a second: then the rest is left out. The server could have filled
+// the pipe, and whoever waits for words there waits for ever.
+bool write_if_read(int fd, std::string_view text);
 
 class StderrCopy {
  public:

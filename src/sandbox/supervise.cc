@@ -14,8 +14,10 @@
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <map>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "sandbox/stderr_copy.h"
 

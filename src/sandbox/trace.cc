@@ -20,7 +20,9 @@
 #include "base/text.h"
 #include "core/grammar.h"
 #include "core/path.h"
+#include "lower/common.h"
 #include "sandbox/landlock.h"
+#include "sandbox/stderr_copy.h"
 #include "sys/file.h"
 
 namespace capgate::sandbox {
@@ -261,7 +263,9 @@ void Tracer::observe_program(const Question& question, std::uint64_t pointer) {
   });
   if (may_run) return;
   const std::string name = path.substr(path.rfind('/') + 1);
-  say("run", path, format("exec:spawn:{}", name));
+  // A program elsewhere, which the server may have named after one of the host's, is another one.
+  const bool is_found_by_name = contains(split(lower::sandbox_path, ':'), parent_of(path));
+  say("run", path, is_found_by_name ? format("exec:spawn:{}", name) : "");
 }
 
 void Tracer::observe_connect(const Question& question) {
@@ -307,13 +311,18 @@ void Tracer::observe_connect(const Question& question) {
 // Each line once, and a suggestion only if it is one.
 void Tracer::say(std::string_view what, std::string_view subject, const std::string& capability) {
   const bool is_example = capability == "exec:spawn:PROGRAM";
-  const bool parses = is_example || core::parse_capability(capability, {}).has_value();
+  // The server chooses the names that it tries: one that is a pattern would allow more than it
+  // tried.
+  const bool is_pattern = subject.find_first_of("*?[") != std::string_view::npos;
+  const bool is_address = what == "connect";
+  const bool parses = is_example || ((is_address || !is_pattern) &&
+                                     core::parse_capability(capability, {}).has_value());
   const std::string line =
       format("denied {} {}: {}\n", what, escape_for_terminal(subject),
              parses ? escape_for_terminal(capability) : "no capability can allow it");
   constexpr std::size_t most_lines = 10000;
   if (said_.size() < most_lines && said_.insert(line).second) {
-    (void)sys::write_all(output_.get(), line);
+    if (output_.get() >= 0 && !write_if_read(output_.get(), line)) output_ = sys::Fd();
   }
 }
 

@@ -51,17 +51,31 @@ Sys<void> write_all(int fd, std::string_view text) {
   return {};
 }
 
+namespace {
+
+// A link that is not root's could have been put there by anyone who can write its directory.
+bool is_foreign_link(const std::string& path) {
+  struct stat info{};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISLNK(info.st_mode) && info.st_uid != 0;
+}
+
+Sys<void> make_one_directory(const std::string& path) {
+  if (::mkdir(path.c_str(), 0700) == 0) return {};
+  const int error = errno == EEXIST && is_foreign_link(path) ? ELOOP : errno;
+  if (error == EEXIST) return {};
+  return std::unexpected(SysError{"mkdir", error, path});
+}
+
+}  // namespace
+
 Sys<std::string> make_directories(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
-    const std::string parent = path.substr(0, slash);
-    if (::mkdir(parent.c_str(), 0700) != 0 && errno != EEXIST) {
-      return std::unexpected(SysError{"mkdir", errno, parent});
+    if (auto made = make_one_directory(path.substr(0, slash)); !made) {
+      return std::unexpected(std::move(made).error());
     }
   }
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return std::unexpected(SysError{"mkdir", errno, path});
-  }
+  if (auto made = make_one_directory(path); !made) return std::unexpected(std::move(made).error());
   return path;
 }
 
