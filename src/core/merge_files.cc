@@ -58,7 +58,8 @@ class FileMerger {
     const FileRights own = rights_of(grant.capability.actions);
     const FileRights inherited =
         parents_.empty() ? FileRights{} : rights_of(at(parents_.back()).capability.actions);
-    if (!parents_.empty() && inherited.covers(own) && !is_held_back(path.base)) {
+    const bool held_back = !parents_.empty() && is_held_back(path.base);
+    if (!parents_.empty() && inherited.covers(own) && !held_back) {
       append(at(parents_.back()).origins, grant.origins);
       return;
     }
@@ -66,7 +67,8 @@ class FileMerger {
       append(star->origins, grant.origins);
       return;
     }
-    const FileRights rights = own | inherited;
+    // What is held back is opened by its own grant, as far as that goes.
+    const FileRights rights = held_back ? own : own | inherited;
     grant.capability.actions = actions_for(rights);
     grant.capability.unsafe =
         rights != FileRights{FileRights::read} && unsafe_write(path.base).has_value();

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "base/ranges.h"
 #include "core/path.h"
 #include "core/sensitive_tables.h"
 
@@ -215,8 +214,11 @@ std::optional<std::string_view> find_socket(std::span<const ControlSocket> table
 
 bool is_held_name(std::string_view below) {
   if (!below.starts_with('/')) return false;
-  const std::string_view name = below.substr(1);
-  return contains(protected_workspace_paths(), name) || contains(workspace_secret_names(), name);
+  const auto holds = [below](std::string_view name) {
+    return is_at_or_below(below.substr(1), name);
+  };
+  return std::ranges::any_of(protected_workspace_paths(), holds) ||
+         std::ranges::any_of(workspace_secret_names(), holds);
 }
 
 std::optional<std::string> refused_scope(std::string_view path, std::string_view home) {

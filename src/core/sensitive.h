@@ -49,7 +49,8 @@ struct StartupPath {
 // the root of a writable grant: read-only there unless granted by name.
 [[nodiscard]] std::span<const std::string_view> protected_workspace_paths();
 
-// `below` is what follows the root of a grant ("/.git/hooks"): one of the two lists holds it.
+// `below` is what follows the root of a grant ("/.git/hooks/x"): it is, or lies
+// below, a name of the two lists.
 [[nodiscard]] bool is_held_name(std::string_view below);
 
 // Why a scope is refused outright, in words, or nothing. `path` is canonical and absolute; it

@@ -212,11 +212,9 @@ class Planner {
              .origins = &grant.origins});
       mask_credentials(grant);
     }
-    if (std::ranges::any_of(plan_.mounts,
-                            [](const PlanMount& m) { return m.origins != nullptr; })) {
-      for (const std::string_view name : core::workspace_secret_names()) {
-        plan_.hidden_names.emplace_back(name);
-      }
+    // Also without a grant: the directory around an interpreter is one.
+    for (const std::string_view name : core::workspace_secret_names()) {
+      plan_.hidden_names.emplace_back(name);
     }
     if (!writes) return;
     for (const std::string_view name : core::protected_workspace_paths()) {

@@ -14,6 +14,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "core/path.h"
+#include "core/sensitive.h"
 #include "sandbox/grants.h"
 #include "sandbox/guard.h"
 #include "sandbox/holes.h"
@@ -44,6 +45,12 @@ class Binder {
     if (auto done = set_environment(); !done) return std::unexpected(std::move(done).error());
     if (auto done = grants_.read(); !done) return std::unexpected(std::move(done).error());
     if (auto done = refuse_renamed_scopes(); !done) return std::unexpected(std::move(done).error());
+    for (const PlanMount& mount : plan_.mounts) {
+      if (mount.detail != "socket") continue;
+      if (auto done = allow_bus(mount.target); !done) {
+        return std::unexpected(std::move(done).error());
+      }
+    }
     for (const PlanMount& mount : plan_.mounts) {
       if (auto done = place(mount); !done) return std::unexpected(std::move(done).error());
     }
@@ -112,10 +119,24 @@ class Binder {
     return {};
   }
 
+  // The sandbox's user with another number, where a bus must know it.
+  [[nodiscard]] std::string with_uid(std::string text) const {
+    if (bound_.uid == 1000) return text;
+    for (const std::string_view field : {"user:x:1000:1000:", "user:x:1000:"}) {
+      const std::size_t at = text.find(field);
+      if (at == std::string::npos) continue;
+      const bool both = field.ends_with("1000:1000:");
+      text.replace(at, field.size(),
+                   both ? format("user:x:{0}:{0}:", bound_.uid) : format("user:x:{}:", bound_.uid));
+      break;
+    }
+    return text;
+  }
+
   // Nothing can be made in /proc: there, a file of ours is mounted over the kernel's.
   Done place_file(const PlanMount& mount, const std::string& target) {
     if (!core::is_at_or_below(target, "/proc")) {
-      tree_.file(target, holes_.filled(mount.detail), 0444);
+      tree_.file(target, with_uid(holes_.filled(mount.detail)), 0444);
       return {};
     }
     const std::string made = format("/etc/{}", target.substr(target.rfind('/') + 1));
@@ -166,10 +187,8 @@ class Binder {
     if (mount.origins == nullptr) return place_base(mount, target);
     if (mount.detail == "socket") {
       for (const std::string_view hole : {"DISPLAY", "XDG_RUNTIME_DIR"}) {
-        const std::string* entry = holes_.variable(hole);
-        if (auto done = require(mount.target, hole, entry == nullptr ? "" : *entry); !done) {
-          return done;
-        }
+        const std::string value = holes_.filled(format("${{{}}}", hole));
+        if (auto done = require(mount.target, hole, value); !done) return done;
       }
       return place_socket(target);
     }
@@ -200,8 +219,21 @@ class Binder {
   // A socket whose place the environment should have told.
   static Done require(std::string_view target, std::string_view hole, std::string_view value) {
     if (!target.contains(format("${{{}}}", hole)) || !value.empty()) return {};
-    return std::unexpected(Refusal{.message = format("the variable {} is not set", hole),
+    return std::unexpected(Refusal{.message = format("the variable {} says nothing useful", hole),
                                    .help = format("set {}, or remove the ipc capability", hole)});
+  }
+
+  // A message bus knows its clients by the user id that the kernel tells, and compares it with the
+  // one that the client names.
+  Done allow_bus(std::string_view socket) {
+    if (!socket.ends_with("/bus") && !socket.ends_with("/system_bus_socket")) return {};
+    if (launcher_.uid == 0) {
+      return std::unexpected(
+          Refusal{.message = "a message bus does not know the user of a sandbox that root starts",
+                  .help = "start capgate as the user whose bus it is"});
+    }
+    bound_.uid = launcher_.uid;
+    return {};
   }
 
   Done place_socket(const std::string& path) {

@@ -74,10 +74,10 @@ struct Bound {
   std::vector<std::string> arguments;
   std::vector<std::string> environment;
   std::string directory;
+  std::uint32_t uid = 1000;              // of user and group inside
   std::vector<std::string> executables;  // what Landlock lets run
   std::vector<std::string> notes;        // what the user should know
   std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
-  std::vector<std::string> not_hidden;   // links where something else was expected: left alone
   std::vector<Masked> masked;
   std::vector<Masked> ways;  // directories between a masked entry and the root of its grant
   std::vector<sys::Fd> kept;

@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "core/path.h"
+#include "core/sensitive.h"
 
 namespace capgate::sandbox {
 namespace {
@@ -162,7 +163,10 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
 bool Grants::is_covered(std::string_view path, bool writable) const {
   for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
     const auto found = by_path.find(above);
-    if (found != by_path.end() && (found->second.writable || !writable)) return true;
+    if (found == by_path.end()) continue;
+    if (!found->second.writable) return !writable;
+    // What stays as it is inside a grant is opened by its own grant only.
+    return !core::is_held_name(path.substr(above.size()));
   }
   return false;
 }

@@ -85,11 +85,17 @@ void Guard::protect_one(const std::string& base, int directory, const std::strin
     return;
   }
   if (identity->type == S_IFLNK) {
-    bound_.not_hidden.push_back(path);
+    tell_link(path);
     return;
   }
   pin_ancestors(base, directory, path);
   if (!tree_.has(path)) tree_.pin(path, *identity, MOUNT_ATTR_RDONLY);
+}
+
+void Guard::tell_link(const std::string& path) {
+  bound_.notes.push_back(
+      format("fs: {} is a link; what it leads to is neither hidden nor protected",
+             escape_for_terminal(path)));
 }
 
 // A directory that is a mount of its own cannot be renamed or removed from inside.
@@ -132,19 +138,16 @@ void Guard::mask(const std::string& base, const Grant& grant) {
     if (identity) {
       pin_ancestors(base, directory, path);
       cover(base, directory, path, *identity);
-    } else if (grant.writable) {
+    } else {
       bound_.not_held.push_back(path);
     }
   }
 }
 
-// What a link leads to has another name, under which it would stay visible.
+// What a link leads to has another name, under which it stays visible: that is told.
 void Guard::cover(const std::string& base, int directory, const std::string& path,
                   const Identity& identity) {
-  if (identity.type == S_IFLNK) {
-    bound_.not_hidden.push_back(path);
-    return;
-  }
+  if (identity.type == S_IFLNK) tell_link(path);
   tree_.cover(path, identity);
   bound_.masked.push_back({.path = path, .root = base, .identity = identity});
   for (std::string above = path; above.size() > base.size();) {

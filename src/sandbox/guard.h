@@ -42,6 +42,7 @@ class Guard {
   void protect_one(const std::string& base, int directory, const std::string& path);
   void pin_ancestors(const std::string& base, int directory, std::string_view path);
   void hide_secrets(const std::string& base, int directory, const MayHave& may_have);
+  void tell_link(const std::string& path);
   void find_renamed_masks(const std::string& base);
   void mask(const std::string& base, const Grant& grant);
   void cover(const std::string& base, int directory, const std::string& path,

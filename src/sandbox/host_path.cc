@@ -30,8 +30,6 @@ int open_without_links(const std::string& path) {
   return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how)));
 }
 
-}
-
 // Component by component, for the few paths that have a link in them.
 class Walker {
  public:

@@ -32,7 +32,6 @@ extern const char capgate_init_image_end[];
 namespace capgate::sandbox {
 namespace {
 
-constexpr std::uint32_t inside_id = 1000;
 // Ids that no distribution and no range of subordinate ids gives to anyone.
 constexpr std::uint32_t first_unowned_id = 1'879'048'192;
 
@@ -84,8 +83,8 @@ bool write_file(const char* path, std::string_view text) {
 }
 
 bool write_id_maps(const HostUser& user) {
-  const std::string uids = format("{} {} 1\n", inside_id, user.uid);
-  const std::string gids = format("{} {} 1\n", inside_id, user.gid);
+  const std::string uids = format("{} {} 1\n", user.inside, user.uid);
+  const std::string gids = format("{} {} 1\n", user.inside, user.gid);
   return write_file("/proc/self/setgroups", "deny") && write_file("/proc/self/uid_map", uids) &&
          write_file("/proc/self/gid_map", gids);
 }
@@ -139,8 +138,8 @@ void begin(const Child& child, orders::Step step) {
   }
   begin(child, orders::Step::id_maps);
   if (!write_id_maps(child.user)) give_up(child, orders::Step::id_maps);
-  if (::syscall(SYS_setresgid, inside_id, inside_id, inside_id) != 0 ||
-      ::syscall(SYS_setresuid, inside_id, inside_id, inside_id) != 0) {
+  const std::uint32_t id = child.user.inside;
+  if (::syscall(SYS_setresgid, id, id, id) != 0 || ::syscall(SYS_setresuid, id, id, id) != 0) {
     give_up(child, orders::Step::id_maps);
   }
   begin(child, orders::Step::start_init);

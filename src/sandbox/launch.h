@@ -43,6 +43,7 @@ struct HostUser {
   std::uint32_t uid = 0;
   std::uint32_t gid = 0;
   bool leaves_root = false;
+  std::uint32_t inside = 1000;  // the id of both in the sandbox
 };
 [[nodiscard]] HostUser choose_host_user();
 

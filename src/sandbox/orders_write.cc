@@ -10,8 +10,6 @@ namespace {
 using orders::List;
 using orders::Text;
 
-constexpr std::uint32_t sandbox_uid = 1000;
-
 class Writer {
  public:
   Writer() { block_.resize(sizeof(orders::Header)); }
@@ -111,8 +109,8 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
        .program_inode = bound.program_identity.inode,
        .directory = writer.text(bound.directory),
        .host_name = writer.text(lower::sandbox_hostname),
-       .uid = sandbox_uid,
-       .gid = sandbox_uid,
+       .uid = bound.uid,
+       .gid = bound.uid,
        .drop_groups = launch.drop_groups ? 1U : 0U,
        .root_inodes = static_cast<std::uint32_t>(bound.mounts.size()) + spare_inodes,
        .listen = launch.listen ? 1U : 0U,

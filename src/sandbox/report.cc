@@ -196,10 +196,9 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
       names += format("{}{}", names.empty() ? "" : ", ", path);
     }
     out.push_back(
-        format("not there at the start, so the server can make them; told at the end: {}", names));
-  }
-  for (const std::string& path : bound.not_hidden) {
-    out.push_back(format("{} is a link: what it leads to is neither hidden nor protected", path));
+        format("not there at the start, so neither hidden nor protected if they appear, which is "
+               "told at the end: {}",
+               names));
   }
   if (!plan.hidden_names.empty()) {
     out.emplace_back("secrets deeper in a granted directory, or made later, are not hidden");
@@ -222,6 +221,7 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
   }
   if (!plan.programs.empty()) {
     out.emplace_back("code that a program makes in its own memory is not limited");
+    out.emplace_back("the dynamic loader, called by name, runs any file that can be read");
   }
   if (limits.watched_memory()) {
     out.emplace_back(

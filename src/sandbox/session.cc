@@ -118,7 +118,8 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
   if (!session.report.empty()) report = TRY(open_output(session.report));
 
   Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
-  const HostUser user = choose_host_user();
+  HostUser user = choose_host_user();
+  user.inside = bound.uid;
   const Trees trees = TRY(make_trees(bound, user));
   const bool traces = !session.trace.empty();
   Launch launch_orders{.filter = {},

@@ -168,6 +168,8 @@ def stop(process):
     """Ends a process that a test started, if it still runs."""
     if process.poll() is None:
         process.kill()
+    if process.stdin is not None and process.stdin.closed:
+        process.stdin = None  # communicate() would flush it
     process.communicate()
 
 
