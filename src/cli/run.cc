@@ -51,7 +51,7 @@ constexpr Option options[] = {
 // Says what is in `output` at once, and then also to a client that waits for an answer.
 int refuse(Output& output) {
   const std::string words = std::exchange(output.err, {});
-  (void)sys::write_all(STDERR_FILENO, words);
+  if (!sys::write_all(STDERR_FILENO, words)) return refused;
   sandbox::answer_requests(
       {.message = std::string(trim(words)), .help = "see what capgate wrote to stderr"});
   return refused;

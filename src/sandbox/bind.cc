@@ -35,7 +35,7 @@ class Binder {
         spawns_(!plan.programs.empty()),
         holes_(plan, launcher.environment),
         grants_(plan, holes_, launcher.makes_missing_files),
-        guard_(plan, holes_, grants_, launcher.caller.home, tree_, bound_) {}
+        guard_(parts()) {}
 
   std::expected<Bound, Refusal> bind(const std::vector<std::string>& command) {
     server_ = TRY(find_program(command, launcher_.caller));
@@ -59,9 +59,8 @@ class Binder {
       // Those of /usr and of granted directories are there already.
       for (const auto& [place, target] : program->links) tree_.symlink(place, target);
     }
-    if (auto done =
-            add_rules(plan_, holes_, grants_, programs(), sockets_, launcher_.landlock_abi, bound_);
-        !done) {
+    const Mounted mounted{.programs = programs(), .sockets = sockets_};
+    if (auto done = add_rules(parts(), mounted); !done) {
       return std::unexpected(std::move(done).error());
     }
     name_sockets();
@@ -80,6 +79,8 @@ class Binder {
 
  private:
   using Done = std::expected<void, Refusal>;
+
+  [[nodiscard]] Parts parts() { return {plan_, launcher_, holes_, grants_, tree_, bound_}; }
 
   // The compiler refused whole home directories and the like by their names in the policy.
   Done refuse_renamed_scopes() const {

@@ -49,6 +49,19 @@ class Names {
 
 }  // namespace
 
+Guard::Guard(const Parts& parts)
+    : plan_(parts.plan),
+      grants_(parts.grants),
+      homes_{parts.launcher.caller.home, real_path(parts.launcher.caller.home)},
+      tree_(parts.tree),
+      bound_(parts.bound) {
+  for (const lower::PlanMount& mount : parts.plan.mounts) {
+    if (mount.kind == lower::PlanMount::Kind::mask) {
+      masks_.push_back(parts.holes.filled(mount.target));
+    }
+  }
+}
+
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
   if (!grant.path.links.empty() || homes_.front() != homes_.back()) find_renamed_masks(path);
   mask(path, grant);
@@ -63,10 +76,11 @@ void Guard::keep_safe(const std::string& path, const Grant& grant) {
 // be made: nothing of ours is left on the host, and what appeared is told at the end.
 void Guard::protect(const std::string& base, int directory, const MayHave& may_have) {
   for (const std::string& name : plan_.protected_names) {
+    std::string path = format("{}/{}", base, name);
     if (may_have(name)) {
-      protect_one(base, directory, base + "/" + name);
-    } else if (!grants_.may_write(base + "/" + name)) {
-      bound_.not_held.push_back(base + "/" + name);
+      protect_one(base, directory, path);
+    } else if (!grants_.may_write(path)) {
+      bound_.not_held.push_back(std::move(path));
     }
   }
   for (const std::string& home : homes_) {
@@ -112,7 +126,7 @@ void Guard::pin_ancestors(const std::string& base, int directory, std::string_vi
 void Guard::hide_secrets(const std::string& base, int directory, const MayHave& may_have) {
   for (const std::string& name : plan_.hidden_names) {
     if (!may_have(name)) continue;
-    const std::string path = base + "/" + name;
+    const std::string path = format("{}/{}", base, name);
     const auto identity = identify_at(directory, name);
     if (identity && !grants_.has(path) && !tree_.has(path)) cover(base, directory, path, *identity);
   }

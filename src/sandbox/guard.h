@@ -12,26 +12,13 @@
 #include <string_view>
 #include <vector>
 
-#include "lower/plan.h"
-#include "sandbox/bind.h"
-#include "sandbox/grants.h"
-#include "sandbox/tree.h"
+#include "sandbox/parts.h"
 
 namespace capgate::sandbox {
 
 class Guard {
  public:
-  Guard(const lower::Plan& plan, const Holes& holes, const Grants& grants,
-        const std::string& caller_home, Tree& tree, Bound& bound)
-      : plan_(plan),
-        grants_(grants),
-        homes_{caller_home, real_path(caller_home)},
-        tree_(tree),
-        bound_(bound) {
-    for (const lower::PlanMount& mount : plan.mounts) {
-      if (mount.kind == lower::PlanMount::Kind::mask) masks_.push_back(holes.filled(mount.target));
-    }
-  }
+  explicit Guard(const Parts& parts);
 
   // Call when the grant is mounted.
   void keep_safe(const std::string& path, const Grant& grant);

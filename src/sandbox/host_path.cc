@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/format.h"
@@ -106,9 +108,9 @@ std::string read_link(int directory, const std::string& name) {
 }
 
 std::string real_path(const std::string& path) {
-  char* found = ::realpath(path.c_str(), nullptr);
-  std::string out = found == nullptr ? path : found;
-  ::free(found);
+  std::string out(PATH_MAX, '\0');
+  if (::realpath(path.c_str(), out.data()) == nullptr) return path;
+  out.resize(std::strlen(out.c_str()));
   return out;
 }
 

@@ -33,6 +33,8 @@ struct HeldLimit {
 class Limits {
  public:
   Limits() = default;
+  Limits(const Limits&) = delete;
+  Limits& operator=(const Limits&) = delete;
   Limits(Limits&&) = default;
   Limits& operator=(Limits&&) = delete;
   ~Limits();  // removes the cgroups: the sandbox must be dead

@@ -80,6 +80,7 @@ List write_rules(Writer& writer, const Bound& bound) {
 
 List write_limits(Writer& writer, const Launch& launch) {
   std::vector<orders::Limit> out;
+  out.reserve(launch.limits.size());
   for (const BoundLimit& limit : launch.limits) {
     out.push_back({.resource = limit.resource, .value = limit.value});
   }

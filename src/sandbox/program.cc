@@ -57,7 +57,7 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   };
   if (name.empty()) return refuse(127, "is no command");
   if (name.contains('/')) {
-    const std::string full =
+    std::string full =
         name.starts_with('/') ? std::string(name) : caller.directory + "/" + std::string(name);
     if (is_executable(full)) return full;
     if (::access(full.c_str(), F_OK) != 0) return refuse(127, "no such file");
@@ -66,7 +66,7 @@ std::expected<std::string, Refusal> look_up(std::string_view name, std::string_v
   bool found = false;
   for (const std::string_view directory : split(path, ':')) {
     if (!directory.starts_with('/')) continue;  // a relative entry would run whatever lies here
-    const std::string full = format("{}/{}", directory, name);
+    std::string full = format("{}/{}", directory, name);
     if (is_executable(full)) return full;
     found |= is_file(full);
   }
@@ -88,7 +88,7 @@ class Finder {
   std::expected<Program, Refusal> find(std::string path, std::vector<std::string> arguments) {
     for (int depth = 0;; ++depth) {
       const std::string real = follow_links(path);
-      sys::Fd file(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+      const sys::Fd file(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
       if (file.get() < 0) return unreadable(path, errno);
       std::string start(4096, '\0');
       const ssize_t size = ::pread(file.get(), start.data(), start.size(), 0);
@@ -148,7 +148,7 @@ class Finder {
       target.resize(static_cast<std::size_t>(size));
       program_.links.emplace_back(place, target);
       if (target.starts_with('/')) at.clear();
-      rest = target + "/" + rest;
+      rest = format("{}/{}", target, rest);
     }
     return at;
   }
@@ -193,7 +193,7 @@ class Finder {
     } else if (!rest.empty()) {
       words.emplace_back(rest);  // the kernel passes it as one word
     }
-    const std::string file = TRY(look_up(name, caller_.path, caller_));
+    std::string file = TRY(look_up(name, caller_.path, caller_));
     words.insert(words.begin(), file);
     words.push_back(script);
     words.insert(words.end(), arguments.begin() + 1, arguments.end());

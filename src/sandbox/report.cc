@@ -245,9 +245,8 @@ std::string print_bound(const lower::Artifact& artifact, const lower::Input& inp
   return std::move(json).take() + "\n";
 }
 
-std::string print_report(const lower::Artifact& artifact, const lower::Input& input,
-                         const Bound& bound, const Limits& limits, const Launcher& launcher,
-                         const HostUser& user, const Outcome& outcome) {
+std::string print_report(const Run& run) {
+  const auto& [artifact, input, bound, limits, launcher, user, outcome] = run;
   const lower::Plan& plan = *artifact.plan;
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().key("schemaVersion").number(1);

@@ -13,12 +13,20 @@
 
 namespace capgate::sandbox {
 
+// One run, for the report.
+struct Run {
+  const lower::Artifact& artifact;
+  const lower::Input& input;
+  const Bound& bound;
+  const Limits& limits;
+  const Launcher& launcher;
+  const HostUser& user;
+  const Outcome& outcome;
+};
+
 [[nodiscard]] std::string print_bound(const lower::Artifact& artifact, const lower::Input& input,
                                       const Bound& bound);
 
-[[nodiscard]] std::string print_report(const lower::Artifact& artifact, const lower::Input& input,
-                                       const Bound& bound, const Limits& limits,
-                                       const Launcher& launcher, const HostUser& user,
-                                       const Outcome& outcome);
+[[nodiscard]] std::string print_report(const Run& run);
 
 }  // namespace capgate::sandbox

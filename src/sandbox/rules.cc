@@ -8,16 +8,13 @@ namespace {
 
 class Rules {
  public:
-  Rules(const lower::Plan& plan, const Holes& holes, Grants& grants,
-        const std::vector<const Program*>& programs, const std::vector<std::string>& sockets,
-        int abi, Bound& bound)
-      : plan_(plan),
-        holes_(holes),
-        grants_(grants),
-        programs_(programs),
-        sockets_(sockets),
-        abi_(abi),
-        bound_(bound) {}
+  Rules(const Parts& parts, const Mounted& mounted)
+      : plan_(parts.plan),
+        holes_(parts.holes),
+        grants_(parts.grants),
+        mounted_(mounted),
+        abi_(parts.launcher.landlock_abi),
+        bound_(parts.bound) {}
 
   using Done = std::expected<void, Refusal>;
 
@@ -25,7 +22,7 @@ class Rules {
     bound_.landlock_handled = landlock_handled(abi_);
     bound_.landlock_scoped = landlock_scoped(abi_);
     bound_.landlock_attribute_size = landlock_attribute_size(abi_);
-    for (const Program* program : programs_) {
+    for (const Program* program : mounted_.programs) {
       for (const auto& list : {program->executables, program->executable_directories}) {
         for (const std::string& path : list) {
           if (!contains(bound_.executables, path)) bound_.executables.push_back(path);
@@ -38,7 +35,7 @@ class Rules {
     for (const std::string& path : bound_.executables) {
       rule(path, {"execute", "read_file", "read_dir"});
     }
-    for (const std::string& path : sockets_) rule(path, {"read_file", "write_file"});
+    for (const std::string& path : mounted_.sockets) rule(path, {"read_file", "write_file"});
     for (const lower::LandlockRule& planned : plan_.landlock) {
       if (auto done = allow_planned(planned); !done) return done;
     }
@@ -109,19 +106,15 @@ class Rules {
   const lower::Plan& plan_;
   const Holes& holes_;
   Grants& grants_;
-  const std::vector<const Program*>& programs_;
-  const std::vector<std::string>& sockets_;
+  const Mounted& mounted_;
   int abi_;
   Bound& bound_;
 };
 
 }  // namespace
 
-std::expected<void, Refusal> add_rules(const lower::Plan& plan, const Holes& holes, Grants& grants,
-                                       const std::vector<const Program*>& programs,
-                                       const std::vector<std::string>& sockets, int abi,
-                                       Bound& bound) {
-  return Rules(plan, holes, grants, programs, sockets, abi, bound).allow();
+std::expected<void, Refusal> add_rules(const Parts& parts, const Mounted& mounted) {
+  return Rules(parts, mounted).allow();
 }
 
 }  // namespace capgate::sandbox

@@ -6,17 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "lower/plan.h"
-#include "sandbox/bind.h"
-#include "sandbox/grants.h"
+#include "sandbox/parts.h"
+#include "sandbox/program.h"
 
 namespace capgate::sandbox {
 
-// Adds them to `bound`, from the Plan's rules, the programs and the sockets that are mounted.
-[[nodiscard]] std::expected<void, Refusal> add_rules(const lower::Plan& plan, const Holes& holes,
-                                                     Grants& grants,
-                                                     const std::vector<const Program*>& programs,
-                                                     const std::vector<std::string>& sockets,
-                                                     int abi, Bound& bound);
+// What of the host is mounted for programs and sockets.
+struct Mounted {
+  std::vector<const Program*> programs;
+  std::vector<std::string> sockets;
+};
+
+// Adds them to `parts.bound`, from the Plan's rules and what is mounted.
+[[nodiscard]] std::expected<void, Refusal> add_rules(const Parts& parts, const Mounted& mounted);
 
 }  // namespace capgate::sandbox

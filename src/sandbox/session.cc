@@ -35,9 +35,9 @@ int refuse(const Refusal& refusal) {
 }
 
 std::string current_directory() {
-  char* found = ::getcwd(nullptr, 0);
-  std::string out = found == nullptr ? "/" : found;
-  ::free(found);
+  std::string out(4096, '\0');
+  if (::getcwd(out.data(), out.size()) == nullptr) return "/";
+  out.resize(std::strlen(out.c_str()));
   return out;
 }
 
@@ -97,46 +97,57 @@ std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
   return file;
 }
 
-std::expected<int, Refusal> start_and_wait(const Session& session) {
-  const lower::Plan& plan = *session.artifact.plan;
-  if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
-  forbid_core_dumps();
+Launcher launcher_of(const Session& session) {
+  return {.caller = {.path = session.path, .directory = current_directory(), .home = session.home},
+          .environment = session.environment,
+          .uid = ::getuid(),
+          .landlock_abi = probe_landlock_abi(),
+          .makes_missing_files = !session.dry_run,
+          .state = session.state};
+}
 
-  const Launcher launcher{
-      .caller = {.path = session.path, .directory = current_directory(), .home = session.home},
-      .environment = session.environment,
-      .uid = ::getuid(),
-      .landlock_abi = probe_landlock_abi(),
-      .makes_missing_files = !session.dry_run,
-      .state = session.state};
-  Bound bound = TRY(bind(plan, launcher, session.command));
-  if (session.dry_run) {
-    (void)sys::write_all(STDOUT_FILENO, print_bound(session.artifact, session.input, bound));
-    return 0;
+// The filter of this launch; a traced one asks the tracer.
+std::expected<void, Refusal> add_filter(const Session& session, const Bound& bound, Launch& orders,
+                                        std::optional<Tracer>& tracer) {
+  const lower::Plan& plan = *session.artifact.plan;
+  if (session.trace.empty()) {
+    const auto& filter = lower::shared_filter(plan.arch, plan.seccomp).program;
+    orders.filter = lower::bind_token(filter, orders.token);
+    return {};
   }
+  auto output = open_output(session.trace);
+  if (!output) return std::unexpected(std::move(output).error());
+  const auto rules = lower::seccomp_rules(plan.seccomp);
+  tracer.emplace(plan.arch, rules, orders.token, bound, *std::move(output));
+  orders.filter = traced_filter(plan.arch, rules);
+  orders.listen = true;
+  return {};
+}
+
+void write_report(const sys::Fd& file, const Run& run) {
+  if (file.get() < 0) return;
+  if (!sys::write_all(file.get(), print_report(run))) {
+    say("capgate: the report could not be written\n");
+  }
+}
+
+std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
+                                           const Bound& bound) {
+  const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
-
-  Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
+  const Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   HostUser user = choose_host_user();
   user.inside = bound.uid;
   const Trees trees = TRY(make_trees(bound, user));
-  const bool traces = !session.trace.empty();
-  Launch launch_orders{.filter = {},
-                       .token = TRY(random_token()),
-                       .limits = within_own(limits.rlimits()),
-                       .listen = traces,
-                       .fail_step = injected_fault(),
-                       .trees = trees.numbers};
+  Launch orders{.filter = {},
+                .token = TRY(random_token()),
+                .limits = within_own(limits.rlimits()),
+                .fail_step = injected_fault(),
+                .trees = trees.numbers};
   std::optional<Tracer> tracer;
-  if (traces) {
-    sys::Fd output = TRY(open_output(session.trace));
-    const auto rules = lower::seccomp_rules(plan.seccomp);
-    tracer.emplace(plan.arch, rules, launch_orders.token, bound, std::move(output));
-    launch_orders.filter = traced_filter(plan.arch, rules);
-  } else {
-    launch_orders.filter = lower::bind_token(lower::shared_filter(plan.arch, plan.seccomp).program,
-                                             launch_orders.token);
+  if (auto added = add_filter(session, bound, orders, tracer); !added) {
+    return std::unexpected(std::move(added).error());
   }
 
   MaskWatch masks(bound.masked, bound.ways);
@@ -145,25 +156,37 @@ std::expected<int, Refusal> start_and_wait(const Session& session) {
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
                                    .help = "capgate could not be told to end; see capgate doctor"});
   }
-  Sandbox sandbox = TRY(launch(write_orders(bound, launch_orders), user, trees, limits.placement(),
-                               launch_orders.fail_step));
+  Sandbox sandbox =
+      TRY(launch(write_orders(bound, orders), user, trees, limits.placement(), orders.fail_step));
   const Watch watch{.grace = session.grace, .masks = masks};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
   if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));
   tell_appeared(bound);
-  if (report.get() >= 0) {
-    const std::string text =
-        print_report(session.artifact, session.input, bound, limits, launcher, user, outcome);
-    if (!sys::write_all(report.get(), text)) say("capgate: the report could not be written\n");
-  }
+  write_report(report, {.artifact = session.artifact,
+                        .input = session.input,
+                        .bound = bound,
+                        .limits = limits,
+                        .launcher = launcher,
+                        .user = user,
+                        .outcome = outcome});
   return outcome.exit_code;
+}
+
+std::expected<int, Refusal> bind_and_start(const Session& session) {
+  if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
+  forbid_core_dumps();
+  const Launcher launcher = launcher_of(session);
+  const Bound bound = TRY(bind(*session.artifact.plan, launcher, session.command));
+  if (!session.dry_run) return start_and_wait(session, launcher, bound);
+  const std::string text = print_bound(session.artifact, session.input, bound);
+  return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;
 }
 
 }  // namespace
 
 int run(const Session& session) {
-  const auto status = start_and_wait(session);
+  const auto status = bind_and_start(session);
   return status ? *status : refuse(status.error());
 }
 

@@ -106,6 +106,16 @@ std::expected<void, Refusal> check_stdio() {
   return {};
 }
 
+namespace {
+
+// False if nobody reads the answers any more.
+bool answer_line(std::string line, const Refusal& refusal) {
+  const std::string answer = answer_to(std::move(line), refusal);
+  return answer.empty() || sys::write_all(STDOUT_FILENO, answer + "\n").has_value();
+}
+
+}  // namespace
+
 void answer_requests(const Refusal& refusal) {
   struct stat info{};
   if (::fstat(STDIN_FILENO, &info) != 0 || (!S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode))) {
@@ -122,16 +132,14 @@ void answer_requests(const Refusal& refusal) {
     const ssize_t size = ::read(STDIN_FILENO, piece, sizeof(piece));
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) {
-      const std::string answer = answer_to(std::move(buffer), refusal);
-      if (!answer.empty()) (void)sys::write_all(STDOUT_FILENO, answer + "\n");
+      answer_line(std::move(buffer), refusal);
       return;
     }
     buffer.append(piece, static_cast<std::size_t>(size));
     for (std::size_t line = buffer.find('\n'); line != std::string::npos;
          line = buffer.find('\n')) {
-      const std::string answer = answer_to(buffer.substr(0, line), refusal);
+      if (!answer_line(buffer.substr(0, line), refusal)) return;
       buffer.erase(0, line + 1);
-      if (!answer.empty() && !sys::write_all(STDOUT_FILENO, answer + "\n")) return;
     }
     if (buffer.size() > largest_request) return;
   }

@@ -6,6 +6,8 @@
 
 namespace capgate::sandbox::init {
 
+// The registers of a system call: seven parameters, and variables that only the instruction
+// changes. NOLINTBEGIN(readability-function-size, misc-const-correctness)
 #if defined(__x86_64__)
 inline long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0,
                 long f = 0) {
@@ -38,6 +40,7 @@ inline long raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, lon
 #else
 #error "capgate-init knows x86-64 and aarch64"
 #endif
+// NOLINTEND(readability-function-size, misc-const-correctness)
 
 // Pointers and integers alike, so that a call reads as it does in C.
 template <typename T>
