@@ -135,7 +135,8 @@ int main(int count, char** words) {
   if (strcmp(verb, "burn") == 0) return burn();
   if (strcmp(verb, "write") == 0) return write_file(subject);
   if (strcmp(verb, "read") == 0) return read_file(subject);
-  if (strcmp(verb, "remove") == 0) return unlink(subject) == 0 ? say("removed", 1) : failed("unlink");
+  if (strcmp(verb, "remove") == 0)
+    return unlink(subject) == 0 ? say("removed", 1) : failed("unlink");
   if (strcmp(verb, "truncate") == 0) {
     return truncate(subject, 0) == 0 ? say("truncated", 1) : failed("truncate");
   }
