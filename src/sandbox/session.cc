@@ -61,6 +61,14 @@ void forbid_core_dumps() {
   (void)::setrlimit(RLIMIT_CORE, &core);
 }
 
+// Every granted path is a descriptor until the sandbox has it. The server gets a limit of its own.
+void allow_many_descriptors() {
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &files);
+}
+
 // A caller that may do less than the default gives what it has.
 std::vector<BoundLimit> within_own(std::vector<BoundLimit> limits) {
   for (BoundLimit& limit : limits) {
@@ -176,6 +184,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
 std::expected<int, Refusal> bind_and_start(const Session& session) {
   if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
   forbid_core_dumps();
+  allow_many_descriptors();
   const Launcher launcher = launcher_of(session);
   const Bound bound = TRY(bind(*session.artifact.plan, launcher, session.command));
   if (!session.dry_run) return start_and_wait(session, launcher, bound);
