@@ -17,14 +17,15 @@ def setUpModule():
 class LowLimits(RunCase):
     """A limit of the caller's that is lower than ours is the stronger one, and no refusal."""
 
-    def run_below(self, limit, value):
-        """A server under a capgate whose own hard limit is `value`."""
+    def run_below(self, limit, value, hard=None, words=()):
+        """A server under a capgate whose own limit is `value`."""
         def lower():
             launch.become(self.uid)
-            resource.setrlimit(limit, (value, value))
+            resource.setrlimit(limit, (value, hard or value))
         return subprocess.run(
-            [launch.CAPGATE, "run", "--", "/usr/bin/echo", "runs"], preexec_fn=lower, check=False,
-            stdin=subprocess.DEVNULL, capture_output=True, env=self.environment(), cwd="/")
+            [launch.CAPGATE, "run", *words, "--", "/usr/bin/echo", "runs"], preexec_fn=lower,
+            check=False, stdin=subprocess.DEVNULL, capture_output=True, env=self.environment(),
+            cwd="/")
 
     def assert_runs(self, done):
         self.assertEqual((done.returncode, done.stdout), (0, b"runs\n"), done.stderr.decode())
@@ -34,6 +35,11 @@ class LowLimits(RunCase):
 
     def test_few_descriptors(self):
         self.assert_runs(self.run_below(resource.RLIMIT_NOFILE, 512))
+
+    def test_more_grants_than_descriptors_by_default(self):
+        words = [f"--allow=fs:read:{self.own(self.tree.directory(f'work/{number}'), 0o755)}"
+                 for number in range(100)]
+        self.assert_runs(self.run_below(resource.RLIMIT_NOFILE, 64, 512, words))
 
     def test_few_processes(self):
         self.assert_runs(self.run_below(resource.RLIMIT_NPROC, 200))
