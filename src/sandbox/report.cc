@@ -210,6 +210,11 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
       out.push_back(format("the supplementary group {} of the caller cannot be dropped", group));
     }
   }
+  if (user.leaves_root) {
+    out.emplace_back(
+        "what others than the owner of a granted path own in it is open as far as its mode lets "
+        "everyone");
+  }
   if (plan.network.dns) {
     out.emplace_back("declared net:connect endpoints are not reachable: there is no network yet");
   }

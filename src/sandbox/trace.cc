@@ -31,18 +31,14 @@ namespace {
 using core::syscall;
 using core::SyscallId;
 
-// Which argument of a call is a path, and which is the directory that it counts from.
-struct PathCall {
-  SyscallId call;
-  int path;
-  int directory = -1;
-  bool writes = false;
-};
 constexpr PathCall path_calls[] = {
     {syscall("access"), 0},
     {syscall("chdir"), 0},
+    {syscall("chmod"), 0, -1, true},
+    {syscall("creat"), 0, -1, true},
     {syscall("faccessat"), 1, 0},
     {syscall("faccessat2"), 1, 0},
+    {syscall("fchmodat"), 1, 0, true},
     {syscall("link"), 1, -1, true},
     {syscall("linkat"), 3, 2, true},
     {syscall("lstat"), 0},
@@ -53,8 +49,11 @@ constexpr PathCall path_calls[] = {
     {syscall("openat"), 1, 0},
     {syscall("readlink"), 0},
     {syscall("readlinkat"), 1, 0},
+    {syscall("rename"), 0, -1, true},
     {syscall("rename"), 1, -1, true},
+    {syscall("renameat"), 1, 0, true},
     {syscall("renameat"), 3, 2, true},
+    {syscall("renameat2"), 1, 0, true},
     {syscall("renameat2"), 3, 2, true},
     {syscall("rmdir"), 0, -1, true},
     {syscall("stat"), 0},
@@ -69,14 +68,11 @@ constexpr SyscallId other_calls[] = {syscall("clone"),    syscall("connect"), sy
                                      syscall("execveat"), syscall("fork"),    syscall("socket"),
                                      syscall("vfork")};
 
-const PathCall* find_path_call(SyscallId call) {
-  const auto* const found = std::ranges::find(path_calls, call, &PathCall::call);
-  return found == std::end(path_calls) ? nullptr : found;
+bool is_path_call(SyscallId call) {
+  return std::ranges::find(path_calls, call, &PathCall::call) != std::end(path_calls);
 }
 
-bool is_asked(SyscallId call) {
-  return find_path_call(call) != nullptr || contains(other_calls, call);
-}
+bool is_asked(SyscallId call) { return is_path_call(call) || contains(other_calls, call); }
 
 // An errno that no rule uses marks the questions until the program is assembled.
 constexpr auto question_mark = static_cast<lower::Errno>(4095);
@@ -193,13 +189,10 @@ void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
   if (rule == rules_.end()) return;
   const SyscallId call = rule->call;
   const bool refused = action.kind != lower::ActionKind::allow;
-  if (const PathCall* path = find_path_call(call)) {
-    const bool opens = call == syscall("open") || call == syscall("openat");
-    const std::uint64_t flags = opens ? asked.data.args[path->path + 1] : 0;
-    const bool writes = path->writes || (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
-    const int directory =
-        path->directory < 0 ? AT_FDCWD : static_cast<int>(asked.data.args[path->directory]);
-    observe_path(question, asked.data.args[path->path], directory, writes, path->writes);
+  if (is_path_call(call)) {
+    for (const PathCall& path : path_calls) {
+      if (path.call == call) observe_call(question, path);
+    }
   } else if (call == syscall("execve")) {
     observe_program(question, asked.data.args[0]);
   } else if (call == syscall("execveat")) {
@@ -215,6 +208,15 @@ void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
   } else if (refused) {
     say("start", "a child process", "exec:spawn:PROGRAM");
   }
+}
+
+void Tracer::observe_call(const Question& question, const PathCall& path) {
+  const auto& args = question.call.args;
+  const bool opens = path.call == syscall("open") || path.call == syscall("openat");
+  const std::uint64_t flags = opens ? args[path.path + 1] : 0;
+  const bool writes = path.writes || (flags & (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)) != 0;
+  const int directory = path.directory < 0 ? AT_FDCWD : static_cast<int>(args[path.directory]);
+  observe_path(question, args[path.path], directory, writes, path.writes);
 }
 
 void Tracer::observe_path(const Question& question, std::uint64_t pointer, int directory,

@@ -26,6 +26,14 @@ namespace capgate::sandbox {
 [[nodiscard]] lower::BpfProgram traced_filter(lower::Arch arch,
                                               const std::vector<lower::Rule>& rules);
 
+// Which argument of a call is a path, and which is the directory that it counts from.
+struct PathCall {
+  core::SyscallId call;
+  int path = 0;
+  int directory = -1;   // none: the current one
+  bool writes = false;  // changes an entry of a directory
+};
+
 class Tracer {
  public:
   Tracer(lower::Arch arch, std::vector<lower::Rule> rules, const lower::ExecToken& token,
@@ -45,6 +53,7 @@ class Tracer {
   struct Question;
   [[nodiscard]] lower::Action decide(const seccomp_data& call) const;
   void observe(const seccomp_notif& question, const lower::Action& action);
+  void observe_call(const Question& question, const PathCall& path);
   void observe_path(const Question& question, std::uint64_t pointer, int directory, bool writes,
                     bool changes_entry);
   void observe_program(const Question& question, std::uint64_t pointer);
