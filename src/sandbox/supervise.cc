@@ -235,7 +235,8 @@ class Supervisor {
   bool end_of_input_ = false;
   int stage_ = 0;
   std::optional<Clock::time_point> deadline_;
-  Clock::time_point next_look_;
+  // Nothing can grow past a limit before it runs.
+  Clock::time_point next_look_ = Clock::now() + watch_interval;
   Clock::time_point next_step_ = Clock::time_point::max();
 };
 
