@@ -168,6 +168,7 @@ void Tracer::step() {
     if (errno != EINTR && errno != ENOENT) listener_ = sys::Fd();
     return;
   }
+  asked_ = question.id;
   const lower::Action action = decide(question.data);
   observe(question, action);
   seccomp_notif_resp answer{};
@@ -312,6 +313,8 @@ void Tracer::observe_connect(const Question& question) {
 
 // Each line once, and a suggestion only if it is one.
 void Tracer::say(std::string_view what, std::string_view subject, const std::string& capability) {
+  // If the asking process is gone, its number, and so what was read, may be another one's.
+  if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &asked_) != 0) return;
   const bool is_example = capability == "exec:spawn:PROGRAM";
   // The server chooses the names that it tries: one that is a pattern would allow more than it
   // tried.

@@ -67,6 +67,7 @@ class Tracer {
   const Bound& bound_;
   sys::Fd output_;
   sys::Fd listener_;
+  std::uint64_t asked_ = 0;  // the question at hand
   std::set<std::string> said_;
 };
 

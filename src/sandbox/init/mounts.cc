@@ -152,7 +152,6 @@ long attach_at(long tree, const Mount& mount) {
 
 long mount_bind(const Mount& mount) {
   const long tree = clone_path(text(mount.source));
-  if (tree == not_found && (mount.flags & orders::optional) != 0) return 0;
   if (tree < 0) return tree;
   // The root of the clone is the very inode that was looked up.
   if (const long same = check_identity(tree, mount); same < 0) return same;

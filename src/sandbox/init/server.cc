@@ -3,6 +3,7 @@
 #include <linux/capability.h>
 #include <linux/fcntl.h>
 #include <linux/filter.h>
+#include <linux/openat2.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
 #include <linux/socket.h>
@@ -80,10 +81,15 @@ void apply_landlock() {
   const std::uint64_t attribute[3] = {header->landlock_handled, 0, header->landlock_scoped};
   const long ruleset = must(Step::landlock, call(__NR_landlock_create_ruleset, attribute,
                                                  header->landlock_attribute_size, 0));
+  // Paths are real ones. A link on the way was put there meanwhile, in a granted directory, and
+  // would lead the rule to something else.
+  const open_how how{.flags = O_PATH | O_CLOEXEC,
+                     .mode = 0,
+                     .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
   const auto* rules = items<orders::LandlockRule>(header->landlock_rules);
   for (std::uint32_t i = 0; i < header->landlock_rules.count; ++i) {
     const long fd = must(Step::landlock,
-                         call(__NR_openat, AT_FDCWD, text(rules[i].path), O_PATH | O_CLOEXEC), i);
+                         call(__NR_openat2, AT_FDCWD, text(rules[i].path), &how, sizeof(how)), i);
     const PathBeneath rule{.allowed_access = rules[i].access,
                            .parent_fd = static_cast<std::int32_t>(fd)};
     constexpr long path_beneath = 1;
