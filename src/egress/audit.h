@@ -1,0 +1,88 @@
+// The audit log: one JSON line per decision and per closed flow, each with the hash of the line
+// before it, so that no line can be changed, taken out or put in without `capgate audit verify`
+// telling where.
+//
+//   AuditLog log(fd);                      // takes over at the last line of the file
+//   if (!log.append({.event = AuditEvent::Kind::connect, ...})) refuse();   // nothing unrecorded
+//
+//   {"seq":3,"time":"2026-11-15T12:00:00.123Z","sandbox":"5f2c9a11","server":"github",
+//    "event":"connect","flow":2,"host":"api.github.com","port":443,"verdict":"allowed",
+//    "rule":"net:connect:api.github.com:443","at":"github.json:12:7","prev":"<sha256 of line 2>"}
+//
+// `prev` is the SHA-256 of the whole line before, without its newline; 64 zeros on the first. The
+// first line of a run is "start", the last "end" with the number of flows: a log that was cut at
+// its end lacks it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace capgate::egress {
+
+struct AuditEvent {
+  enum class Kind : unsigned char {
+    start,    // of a run; `text` is the policy hash
+    restart,  // of the broker within a run
+    end,      // of a run; `count` flows
+    dns,      // a name was asked for
+    connect,  // a connection was asked for, and decided
+    refused,  // by the kernel: a port where nobody listens (`protocol` tcp or udp)
+    inbound,  // a connection to a published port
+    close,    // of a flow that was opened
+    limit,    // a limit of the sandbox was reached
+  };
+  Kind kind = Kind::connect;
+  std::uint64_t flow = 0;                 // 0: none
+  std::string_view host;                  // foreign text is escaped and cut here, once
+  std::uint16_t port = 0;                 // 0: none
+  std::string_view address;               // that was dialled
+  std::string_view server_name;           // SNI or Host, as sent
+  std::string_view protocol;              // tls, http, tcp, udp, socks5 ...
+  std::optional<bool> allowed;            // the verdict
+  std::string_view rule;                  // the capability that allowed it or came closest
+  std::string_view position;              // of the rule, in its manifest
+  std::string_view reason;                // reason_name() or another fixed word
+  std::string_view text;                  // one readable sentence
+  std::string_view remedy;                // the capability that would allow it
+  std::optional<std::uint64_t> sent;      // bytes to the origin
+  std::optional<std::uint64_t> received;  // bytes from it
+  std::optional<std::uint64_t> milliseconds;
+  std::optional<std::uint64_t> count;  // of equal events in one line, or flows
+};
+
+[[nodiscard]] std::string_view event_name(AuditEvent::Kind kind);
+
+// Printable ASCII, at most 256 bytes: other bytes as \xNN, a cut marked with "...".
+[[nodiscard]] std::string audit_text(std::string_view foreign);
+
+class AuditLog {
+ public:
+  struct Origin {
+    std::string sandbox;
+    std::string server;
+  };
+  // `fd` stays the caller's. Reads the last line of the file to go on from it; a line that was cut
+  // short by a crash is ended first.
+  AuditLog(int fd, Origin origin);
+
+  // False if the whole line could not be written (a full disk): what it tells must not happen. What
+  // was written of it is taken back.
+  [[nodiscard]] bool append(const AuditEvent& event);
+
+  // True if the file held lines of this sandbox already: the broker was started again.
+  [[nodiscard]] bool goes_on() const { return goes_on_; }
+  [[nodiscard]] std::uint64_t last_flow() const { return last_flow_; }
+
+ private:
+  int fd_;
+  Origin origin_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t last_flow_ = 0;  // read from the file
+  bool goes_on_ = false;
+  std::string previous_;  // hash of the last line, hexadecimal
+  std::string line_;      // kept, so that a line costs no allocation
+};
+
+}  // namespace capgate::egress

@@ -1,0 +1,46 @@
+// The broker's orders: the `egress` object of the Plan, and what only this run knows.
+//
+//   {"server": "github", "sandbox": "5f2c9a11", "policyHash": "sha256:...",
+//    "rules": [{"capability": "net:connect:api.github.com:443", "at": "github.json:12:7"}],
+//    "publicOnly": false,
+//    "limits": {"connections": 512, "perSecond": 100, "bytes": 0, "idleSeconds": 900,
+//               "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
+//
+// Written by the supervisor, read once, strictly: an unknown key, a capability that does not parse
+// or a limit that is no number is an error, and the broker does not start.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "egress/decide.h"
+
+namespace capgate::egress {
+
+// 0 means no limit, where that is said.
+struct EgressLimits {
+  std::uint32_t connections = 512;  // live at once
+  std::uint32_t per_second = 100;   // new ones; the first second may have twice as many
+  std::uint64_t bytes = 0;          // both directions, all connections together; 0: any number
+  std::uint32_t idle_seconds = 900;
+  std::uint32_t head_bytes = 65536;  // of a TLS hello or an HTTP head
+  std::uint32_t hello_seconds = 15;  // until it has arrived
+  std::uint32_t dial_seconds = 20;   // until the origin has answered
+};
+
+struct Policy {
+  std::string server;
+  std::string sandbox;  // names this run in the audit log
+  std::string hash;
+  std::vector<Rule> rules;
+  bool public_only = false;  // assert:fetch.block_rfc1918: private addresses even if named
+  EgressLimits limits;
+};
+
+[[nodiscard]] Result<Policy> read_policy(std::string_view json);
+[[nodiscard]] std::string print_policy(const Policy& policy);
+
+}  // namespace capgate::egress
