@@ -1,0 +1,119 @@
+#include "broker/confine.h"
+
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "base/format.h"
+#include "core/syscalls.h"
+#include "lower/bpf.h"
+#include "lower/seccomp.h"
+#include "sandbox/landlock.h"
+#include "sys/fd.h"
+
+namespace capgate::broker {
+namespace {
+
+using core::syscall_list;
+
+constexpr auto needed =
+    syscall_list({"read",         "write",       "readv",       "writev",         "pread64",
+                  "lseek",        "close",       "fcntl",       "ftruncate",      "fdatasync",
+                  "pipe2",        "splice",      "stat",        "fstat",          "lstat",
+                  "newfstatat",   "statx",       "openat",      "open",           "access",
+                  "faccessat",    "readlink",    "readlinkat",  "connect",        "accept4",
+                  "bind",         "getsockname", "getpeername", "getsockopt",     "setsockopt",
+                  "shutdown",     "sendto",      "recvfrom",    "sendmsg",        "recvmsg",
+                  "sendmmsg",     "recvmmsg",    "poll",        "ppoll",          "epoll_wait",
+                  "epoll_pwait",  "epoll_ctl",   "brk",         "mmap",           "munmap",
+                  "mremap",       "madvise",     "mprotect",    "clock_gettime",  "clock_getres",
+                  "gettimeofday", "time",        "getrandom",   "futex",          "getpid",
+                  "gettid",       "getuid",      "geteuid",     "getgid",         "getegid",
+                  "uname",        "sysinfo",     "sched_yield", "rt_sigprocmask", "rt_sigaction",
+                  "rt_sigreturn", "exit",        "exit_group",  "restart_syscall"});
+
+lower::Arch arch() {
+#if defined(__aarch64__)
+  return lower::Arch::aarch64;
+#else
+  return lower::Arch::x86_64;
+#endif
+}
+
+std::string failed(std::string_view what) { return format("{}: {}", what, std::strerror(errno)); }
+
+std::string limit_files() {
+  const int abi = sandbox::probe_landlock_abi();
+  if (abi < 1) return "this kernel has no Landlock";
+  struct {
+    std::uint64_t handled;
+    std::uint64_t network = 0;
+    std::uint64_t scoped;
+  } const attributes{.handled = sandbox::landlock_handled(abi),
+                     .scoped = sandbox::landlock_scoped(abi)};
+  const sys::Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes,
+                                                 sandbox::landlock_attribute_size(abi), 0)));
+  if (rules.get() < 0) return failed("landlock_create_ruleset");
+  const std::uint64_t read = sandbox::landlock_access({"read_file", "read_dir"}, abi);
+  for (const char* file : {"/etc/hosts", "/etc/resolv.conf"}) {
+    std::array<char, PATH_MAX> real{};
+    // A link leads to where a resolver service keeps it; without the file there is nothing to read.
+    if (::realpath(file, real.data()) == nullptr) continue;
+    const std::string_view path(real.data());
+    for (const std::string& directory :
+         {std::string("/etc"), std::string(path.substr(0, path.rfind('/')))}) {
+      const sys::Fd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+      if (parent.get() < 0) continue;
+      const landlock_path_beneath_attr rule{.allowed_access = read, .parent_fd = parent.get()};
+      if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=
+          0) {
+        return failed("landlock_add_rule");
+      }
+    }
+  }
+  if (::syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) {
+    return failed("landlock_restrict_self");
+  }
+  return {};
+}
+
+std::string limit_calls() {
+  std::vector<lower::Rule> rules;
+  for (const core::SyscallId call : needed) rules.push_back({call, lower::allow});
+  constexpr std::uint32_t all = ~0U;
+  for (const std::uint32_t family : {AF_INET, AF_INET6}) {
+    rules.push_back({core::syscall("socket"),
+                     lower::allow,
+                     {lower::ArgTest{.arg = 0, .mask = all, .value = family}}});
+  }
+  const lower::BpfProgram program = lower::assemble(arch(), rules);
+  std::vector<sock_filter> filter;
+  for (const auto& [code, jt, jf, k] : program.code) filter.push_back({code, jt, jf, k});
+  const sock_fprog to_kernel{.len = static_cast<unsigned short>(filter.size()),
+                             .filter = filter.data()};
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &to_kernel) != 0) return failed("seccomp");
+  return {};
+}
+
+}  // namespace
+
+std::string confine() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return failed("PR_SET_DUMPABLE");
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("PR_SET_NO_NEW_PRIVS");
+  if (std::string why = limit_files(); !why.empty()) return why;
+  return limit_calls();
+}
+
+}  // namespace capgate::broker

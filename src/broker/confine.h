@@ -1,0 +1,13 @@
+// The broker gives up what it does not need before it sees the first hostile byte: it can make no
+// process, run no program, signal nobody and open nothing but the directories of resolv.conf and
+// hosts, for reading. What is open already (the audit log) stays usable.
+#pragma once
+
+#include <string>
+
+namespace capgate::broker {
+
+// What failed, or empty. There is no half of it: a broker that is not confined must not start.
+[[nodiscard]] std::string confine();
+
+}  // namespace capgate::broker

@@ -1,0 +1,274 @@
+#include "egress/broker.h"
+
+#include <linux/netfilter_ipv4.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "egress/dns.h"
+#include "egress/io.h"
+#include "egress/refusal.h"
+
+namespace capgate::egress {
+namespace {
+
+using wire::SocketKind;
+
+constexpr std::size_t most_dns_bytes = 1232;
+constexpr std::size_t most_dns_streams = 32;
+constexpr int packets_in_a_row = 64;
+
+// Where a captured connection was meant to go.
+std::optional<sockaddr_storage> destination(const sys::Fd& client, SocketKind kind) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  auto* where = reinterpret_cast<sockaddr*>(&address);
+  if (::getsockname(client.get(), where, &size) != 0) return std::nullopt;
+  if (kind != SocketKind::redirect) return address;
+  // The number is the same for both families.
+  const int level = address.ss_family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
+  size = sizeof(address);
+  if (::getsockopt(client.get(), level, SO_ORIGINAL_DST, where, &size) != 0) return std::nullopt;
+  return address;
+}
+
+// One descriptor from capgate-init, which answers at once or not at all.
+sys::Fd receive_inner_socket(const sys::Fd& channel, wire::Family family) {
+  if (::send(channel.get(), &family, sizeof(family), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return {};
+  pollfd poll{.fd = channel.get(), .events = POLLIN, .revents = 0};
+  constexpr int patience = 1000;
+  if (::poll(&poll, 1, patience) != 1) return {};
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  if (::recvmsg(channel.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) < 0) return {};
+  const cmsghdr* rights = CMSG_FIRSTHDR(&message);
+  if (rights == nullptr || rights->cmsg_type != SCM_RIGHTS) return {};
+  int fd = -1;
+  std::memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
+  return sys::Fd(fd);
+}
+
+}  // namespace
+
+bool Rate::take(Time now, Time& next) {
+  if (per_second_ == 0) return true;
+  if (counted_ != Time{}) {
+    const std::chrono::duration<double> passed = now - counted_;
+    left_ = std::min(left_ + passed.count() * per_second_, 2.0 * per_second_);
+  }
+  counted_ = now;
+  if (left_ >= 1) {
+    left_ -= 1;
+    return true;
+  }
+  next = now + std::chrono::milliseconds(1 + 1000 / per_second_);
+  return false;
+}
+
+// Names asked for by datagram. The answer leaves from the address that was asked, or the client
+// would not take it.
+class Broker::DnsDatagrams final : public Owner {
+ public:
+  explicit DnsDatagrams(Broker& broker) : broker_(broker) {}
+
+  void on_event(Socket& socket) override {
+    for (int i = 0; i < packets_in_a_row; ++i) {
+      if (!answer_one(socket)) return;
+    }
+    broker_.loop_.look_again(socket);
+  }
+
+ private:
+  bool answer_one(Socket& socket) {
+    std::array<std::uint8_t, most_dns_bytes> query;
+    std::array<std::uint8_t, most_dns_bytes> answer;
+    sockaddr_storage from{};
+    alignas(cmsghdr) std::array<char, 256> control;
+    iovec part{query.data(), query.size()};
+    msghdr message{};
+    message.msg_name = &from;
+    message.msg_namelen = sizeof(from);
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t size = ::recvmsg(socket.fd(), &message, MSG_DONTWAIT);
+    if (size < 0) {
+      socket.is_readable = false;
+      return false;
+    }
+    const Zone zone{broker_.policy_, broker_.names_, broker_.has_ipv6_};
+    const DnsReply reply =
+        answer_dns(std::span(query).first(static_cast<std::size_t>(size)), zone, answer);
+    if (reply.size == 0) return true;
+    broker_.journal_.tell_dns(reply);
+    // The control message that came says at which address: it goes back as it is.
+    part = {answer.data(), reply.size};
+    message.msg_flags = 0;
+    (void)::sendmsg(socket.fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return true;
+  }
+
+  Broker& broker_;
+};
+
+class Broker::Refusals final : public Owner {
+ public:
+  explicit Refusals(Broker& broker) : broker_(broker) {}
+
+  void on_event(Socket& socket) override {
+    for (int i = 0; i < packets_in_a_row; ++i) {
+      std::array<std::uint8_t, 128> packet;
+      const ssize_t size = ::recv(socket.fd(), packet.data(), packet.size(), MSG_DONTWAIT);
+      if (size < 0) {
+        socket.is_readable = false;
+        return;
+      }
+      const auto port = read_refusal(std::span(packet).first(static_cast<std::size_t>(size)));
+      if (port) broker_.journal_.tell_refused(*port);
+    }
+    broker_.loop_.look_again(socket);
+  }
+
+ private:
+  Broker& broker_;
+};
+
+Broker::Broker(Policy policy, int audit_fd, int stderr_fd)
+    : policy_(std::move(policy)),
+      journal_(loop_, policy_, audit_fd, stderr_fd),
+      connections_(loop_, policy_, names_, journal_),
+      rate_(policy_.limits.per_second) {}
+
+Broker::~Broker() = default;
+
+bool Broker::take(SocketKind kind, std::uint16_t port, sys::Fd fd) {
+  if (kind == SocketKind::inner_sockets) {
+    inner_sockets_ = std::move(fd);
+    return true;
+  }
+  SocketPtr socket = loop_.adopt(std::move(fd));
+  if (!socket) return false;
+  switch (kind) {
+    case SocketKind::dns_datagrams:
+      readers_.push_back(std::make_unique<DnsDatagrams>(*this));
+      break;
+    case SocketKind::refusals: readers_.push_back(std::make_unique<Refusals>(*this)); break;
+    case SocketKind::capture:
+    case SocketKind::redirect:
+    case SocketKind::proxy:
+    case SocketKind::dns_streams:
+    case SocketKind::published: accept(std::move(socket), {kind, port}); return true;
+    case SocketKind::inner_sockets: return false;
+  }
+  socket->owner = readers_.back().get();
+  sockets_.push_back(std::move(socket));
+  return true;
+}
+
+bool Broker::has_room() {
+  if (connections_.is_used_up()) {
+    journal_.tell_limit("bytes", "the sandbox has used up its bytes; see --net-limit bytes=");
+    return false;
+  }
+  if (connections_.live() < policy_.limits.connections) return true;
+  journal_.tell_limit("connections", "too many connections at once; see --net-limit connections=");
+  return false;
+}
+
+Task Broker::accept(SocketPtr socket, Listener listener) {
+  for (;;) {
+    if (co_await loop_.readable(*socket) == Woken::cancelled) co_return;
+    Time next;
+    if (!rate_.take(loop_.now(), next)) {
+      if (co_await loop_.sleep_until(next) == Woken::cancelled) co_return;
+      continue;
+    }
+    sys::Fd client(::accept4(socket->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client.get() >= 0) {
+      serve(std::move(client), listener);
+    } else if (errno == EAGAIN) {
+      socket->is_readable = false;
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      journal_.tell_limit("descriptors", "no descriptor is left for another connection");
+      const Time later = loop_.now() + std::chrono::milliseconds(100);
+      if (co_await loop_.sleep_until(later) == Woken::cancelled) co_return;
+    }
+  }
+}
+
+void Broker::serve(sys::Fd client, Listener listener) {
+  const int on = 1;
+  (void)::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  const auto where = destination(client, listener.kind);
+  SocketPtr socket = loop_.adopt(std::move(client));
+  if (!socket) return;
+  if (!where || !has_room()) return reset_on_close(*socket);
+  switch (listener.kind) {
+    case SocketKind::capture:
+    case SocketKind::redirect:
+      connections_.captured(std::move(socket), *Address::of(*where), port_of(*where));
+      break;
+    case SocketKind::proxy: connections_.proxied(std::move(socket)); break;
+    case SocketKind::dns_streams: serve_dns_stream(std::move(socket)); break;
+    case SocketKind::published: publish(std::move(socket), listener.port); break;
+    case SocketKind::dns_datagrams:
+    case SocketKind::refusals:
+    case SocketKind::inner_sockets: break;
+  }
+}
+
+void Broker::publish(SocketPtr client, std::uint16_t port) {
+  SocketPtr inner;
+  sys::Fd fd = receive_inner_socket(inner_sockets_, wire::Family::ipv4);
+  if (fd.get() >= 0) inner = loop_.adopt(std::move(fd));
+  if (!inner) return reset_on_close(*client);
+  connections_.inbound(std::move(client), std::move(inner), port);
+}
+
+Task Broker::serve_dns_stream(SocketPtr client) {
+  if (dns_streams_ >= most_dns_streams) co_return;
+  ++dns_streams_;
+  std::string bytes;
+  const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.hello_seconds);
+  for (bool goes_on = true; goes_on;) {
+    std::array<char, 2 + most_dns_bytes> chunk;
+    const ssize_t size = co_await read_some(loop_, *client, chunk, deadline);
+    if (size <= 0) break;
+    bytes.append(chunk.data(), static_cast<std::size_t>(size));
+    while (goes_on && bytes.size() >= 2) {
+      const auto length = static_cast<std::size_t>(static_cast<unsigned char>(bytes[0]) << 8U |
+                                                   static_cast<unsigned char>(bytes[1]));
+      goes_on = length <= most_dns_bytes;
+      if (!goes_on || bytes.size() < 2 + length) break;
+      std::array<std::uint8_t, most_dns_bytes> answer;
+      const Zone zone{policy_, names_, has_ipv6_};
+      const DnsReply reply = answer_dns(
+          {reinterpret_cast<const std::uint8_t*>(bytes.data()) + 2, length}, zone, answer);
+      bytes.erase(0, 2 + length);
+      journal_.tell_dns(reply);
+      std::string framed = {static_cast<char>(reply.size >> 8U), static_cast<char>(reply.size)};
+      framed.append(reinterpret_cast<const char*>(answer.data()), reply.size);
+      goes_on = reply.size != 0 && co_await write_all(loop_, *client, framed, deadline) >= 0;
+    }
+  }
+  --dns_streams_;
+}
+
+void Broker::end() {
+  connections_.end_all();
+  sockets_.clear();
+  journal_.end();
+}
+
+}  // namespace capgate::egress

@@ -1,0 +1,81 @@
+// The broker: every way out of one sandbox, and nothing else. It is given sockets that were made
+// inside the sandbox's network namespace; which one a connection arrives on says whose it is.
+//
+//   Broker broker(policy, audit_fd, stderr_fd);
+//   if (!broker.begin()) ...                          // no audit log, no network
+//   broker.take(SocketKind::capture, 443, std::move(fd));
+//   broker.loop().run();
+//   broker.end();
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "egress/connections.h"
+#include "egress/journal.h"
+#include "egress/loop.h"
+#include "egress/names.h"
+#include "egress/policy.h"
+#include "egress/wire.h"
+
+namespace capgate::egress {
+
+// At most so many a second, saved up for two.
+class Rate {
+ public:
+  explicit Rate(std::uint32_t per_second) : per_second_(per_second), left_(2.0 * per_second) {}
+  // True if one more may come now; else `next` says when.
+  [[nodiscard]] bool take(Time now, Time& next);
+
+ private:
+  std::uint32_t per_second_;  // 0: any number
+  double left_;
+  Time counted_{};
+};
+
+class Broker {
+ public:
+  Broker(Policy policy, int audit_fd, int stderr_fd);
+  Broker(const Broker&) = delete;
+  Broker& operator=(const Broker&) = delete;
+  ~Broker();
+
+  // The first line of the audit log. False: it cannot be written.
+  [[nodiscard]] bool begin() { return journal_.begin(); }
+  // False: the kernel has no room for it.
+  [[nodiscard]] bool take(wire::SocketKind kind, std::uint16_t port, sys::Fd fd);
+  void set_ipv6(bool has_ipv6) { has_ipv6_ = has_ipv6; }
+  // Closes everything and writes the last lines.
+  void end();
+
+  [[nodiscard]] Loop& loop() { return loop_; }
+
+ private:
+  class DnsDatagrams;
+  class Refusals;
+  struct Listener {
+    wire::SocketKind kind;
+    std::uint16_t port = 0;
+  };
+
+  Task accept(SocketPtr socket, Listener listener);
+  void serve(sys::Fd client, Listener listener);
+  Task serve_dns_stream(SocketPtr client);
+  void publish(SocketPtr client, std::uint16_t port);
+  [[nodiscard]] bool has_room();
+
+  Loop loop_;
+  Policy policy_;
+  NameBook names_;
+  Journal journal_;
+  Connections connections_;
+  Rate rate_;
+  bool has_ipv6_ = false;
+  sys::Fd inner_sockets_;
+  std::size_t dns_streams_ = 0;
+  std::vector<std::unique_ptr<Owner>> readers_;
+  std::vector<SocketPtr> sockets_;
+};
+
+}  // namespace capgate::egress

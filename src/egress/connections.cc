@@ -1,0 +1,248 @@
+#include "egress/connections.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "base/format.h"
+#include "egress/io.h"
+
+namespace capgate::egress {
+
+Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Journal& journal)
+    : loop_(loop),
+      policy_(policy),
+      names_(names),
+      journal_(journal),
+      resolver_(loop),
+      tunnels_(loop, policy.limits.idle_seconds, policy.limits.bytes,
+               [this](Tunnel& tunnel, Ending ending) {
+                 journal_.close(tunnel.record(), tunnel.bytes(LaneName::to_origin),
+                                tunnel.bytes(LaneName::to_client), ending_name(ending));
+               }) {}
+
+void Connections::end_all() {
+  tunnels_.end_all(Ending::stopped);
+  loop_.cancel_all();
+  resolver_.cancel();
+}
+
+Connections::Attempt Connections::begin(core::HostPattern host, std::uint16_t port,
+                                        std::string_view protocol) {
+  Attempt attempt;
+  attempt.record = {.number = journal_.next_flow(),
+                    .host = host.text,
+                    .port = port,
+                    .protocol = protocol,
+                    .started = loop_.now()};
+  attempt.flow = {.host = std::move(host), .port = port};
+  return attempt;
+}
+
+// What the program meant by the address: the name that it was given for, or the address itself.
+core::HostPattern Connections::host_behind(const Address& to, std::uint16_t port) {
+  std::array<std::uint8_t, 4> ipv4{};
+  std::copy_n(to.bytes.begin(), ipv4.size(), ipv4.begin());
+  const std::string_view name = to.ipv6 ? names_.name_of(to.bytes) : names_.name_of(ipv4);
+  if (!name.empty()) {
+    if (auto host = core::parse_host(name)) return *std::move(host);
+  }
+  if (to == loopback_ipv4 || to == loopback_ipv6) {
+    auto localhost = core::parse_host("localhost");
+    if (localhost && decide(policy_, {.host = *localhost, .port = port}).is_allowed()) {
+      return *std::move(localhost);
+    }
+  }
+  return to_host(to);
+}
+
+bool Connections::is_allowed(Attempt& attempt) {
+  attempt.verdict = decide(policy_, attempt.flow);
+  attempt.record.rule = attempt.verdict.rule;
+  if (attempt.verdict.is_allowed()) return true;
+  journal_.deny(attempt.record, attempt.flow, attempt.verdict);
+  return false;
+}
+
+void Connections::refuse(const Attempt& attempt, std::string_view reason, std::string_view text) {
+  journal_.refuse(attempt.record, attempt.flow, reason, text);
+}
+
+bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
+  Opening& opening = attempt.opening;
+  const bool must_know = must_speak_first(attempt.verdict, attempt.flow.port);
+  if (heard != Heard::all && must_know) {
+    refuse(attempt, "silent", "it did not say what it speaks");
+    return false;
+  }
+  // What was not said in time is no TLS and no HTTP.
+  if (heard != Heard::all) opening.speech = Speech::other;
+  describe(attempt.flow, opening);
+  if (opening.is_malformed) {
+    refuse(attempt, "malformed",
+           opening.speech == Speech::tls ? "its TLS hello is not valid"
+                                         : "its request is not strict HTTP/1.1");
+    return false;
+  }
+  return is_allowed(attempt);
+}
+
+// Every address is checked here, and only those that were checked are dialled.
+Async<std::vector<Address>> Connections::find_addresses(Attempt& attempt) {
+  const core::HostPattern& host = attempt.flow.host;
+  Resolved resolved;
+  if (host.kind != core::HostPattern::Kind::name) {
+    resolved.addresses = {Address::of(host)};
+  } else if (host.text == "localhost") {
+    resolved.addresses = {loopback_ipv4, loopback_ipv6};
+  } else {
+    resolved = co_await resolver_.resolve(host.text);
+  }
+  if (resolved.addresses.empty()) {
+    refuse(attempt, "unresolved", format("its name was not resolved: {}", resolved.why));
+  }
+  std::vector<Address> good;
+  Verdict bad;
+  for (const Address& address : resolved.addresses) {
+    attempt.flow.address = to_host(address);
+    attempt.flow.address_is_own = own_.contains(address);
+    const Verdict verdict = decide(policy_, attempt.flow);
+    if (!verdict.is_allowed()) {
+      bad = verdict;
+      continue;
+    }
+    attempt.verdict = verdict;
+    good.push_back(address);
+  }
+  if (good.empty() && !resolved.addresses.empty()) {
+    attempt.record.address = attempt.flow.address->text;
+    journal_.deny(attempt.record, attempt.flow, bad);
+  }
+  co_return good;
+}
+
+Async<Dialled> Connections::open(Attempt& attempt) {
+  std::vector<Address> addresses = co_await find_addresses(attempt);
+  if (addresses.empty()) co_return Dialled{};
+  attempt.flow.address.reset();
+  attempt.flow.address_is_own = false;
+  FlowRecord& record = attempt.record;
+  record.rule = attempt.verdict.rule;
+  record.address = to_text(addresses.front());
+  if (!journal_.allow(record, attempt.flow, attempt.verdict)) {
+    journal_.tell_limit("audit", "the audit log cannot be written, so nothing is connected");
+    co_return Dialled{};
+  }
+  const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.dial_seconds);
+  Dialled dialled = co_await dial(loop_, std::move(addresses), attempt.flow.port, deadline);
+  if (dialled.socket) {
+    record.address = to_text(dialled.address);
+  } else {
+    journal_.close(record, 0, 0, format("unreachable: {}", dialled.why));
+  }
+  co_return dialled;
+}
+
+// The steps up to a connection with the origin. Without one the flow was refused, and told.
+Async<Dialled> Connections::admit(Socket& client, Attempt& attempt) {
+  if (!is_allowed(attempt)) co_return Dialled{};
+  if (must_speak_first(attempt.verdict, attempt.flow.port)) {
+    const Heard heard =
+        co_await read_opening(loop_, client, attempt.opening, policy_.limits, Patience::limited);
+    if (heard == Heard::taken_away || !is_spoken_well(attempt, heard)) co_return Dialled{};
+  }
+  co_return co_await open(attempt);
+}
+
+Task Connections::captured(SocketPtr client, Address to, std::uint16_t port) {
+  Counted counted(opening_);
+  Attempt attempt = begin(host_behind(to, port), port, "tcp");
+  Dialled origin = co_await admit(*client, attempt);
+  if (!origin.socket) {
+    reset_on_close(*client);
+    co_return;
+  }
+  counted.done();
+  co_await carry(std::move(client), std::move(origin.socket), std::move(attempt));
+}
+
+Async<bool> Connections::carry(SocketPtr client, SocketPtr origin, Attempt attempt) {
+  Tunnel& tunnel = tunnels_.join(std::move(client), std::move(origin), attempt.record);
+  if (attempt.flow.speech == Speech::unknown && !co_await hear_beside_origin(tunnel, attempt)) {
+    co_return false;
+  }
+  tunnel.record().protocol = attempt.record.protocol;
+  if (attempt.flow.speech == Speech::http) {
+    co_return co_await pass_requests(tunnel, std::move(attempt));
+  }
+  co_return co_await pass_opening(tunnel, attempt);
+}
+
+// The connection stands already. Where the server may speak first it does so while we listen to the
+// client; where the client must, nothing passes before.
+Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
+  const bool client_first = must_speak_first(attempt.verdict, attempt.flow.port);
+  if (!client_first && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
+  Opening& opening = attempt.opening;
+  for (;;) {
+    const Heard heard =
+        co_await read_opening(loop_, tunnel.client(), opening, policy_.limits,
+                              client_first ? Patience::limited : Patience::for_ever);
+    if (heard == Heard::taken_away) co_return false;
+    if (heard == Heard::nothing && !client_first) {
+      tunnels_.finish(tunnel, LaneName::to_origin);
+      co_return false;
+    }
+    if (!is_spoken_well(attempt, heard)) {
+      tunnels_.end(tunnel, Ending::denied);
+      co_return false;
+    }
+    if (!opening.bytes.starts_with(postgres_tls_request)) break;
+    const ssize_t size = co_await write_all(loop_, tunnel.origin(), postgres_tls_request, never);
+    if (size == taken_away) co_return false;
+    tunnel.add_bytes(LaneName::to_origin, postgres_tls_request.size());
+    opening = {.bytes = opening.bytes.substr(postgres_tls_request.size())};
+  }
+  co_return true;
+}
+
+Async<bool> Connections::pass_opening(Tunnel& tunnel, Attempt& attempt) {
+  const std::string& bytes = attempt.opening.bytes;
+  if (!bytes.empty()) {
+    const ssize_t size = co_await write_all(loop_, tunnel.origin(), bytes, never);
+    if (size == taken_away) co_return false;
+    if (size == failed) {
+      tunnels_.end(tunnel, Ending::failed);
+      co_return false;
+    }
+    tunnel.add_bytes(LaneName::to_origin, bytes.size());
+  }
+  tunnels_.release(tunnel);
+  co_return true;
+}
+
+Task Connections::inbound(SocketPtr client, SocketPtr inner, std::uint16_t port) {
+  Counted counted(opening_);
+  Attempt attempt;
+  attempt.record = {.number = journal_.next_flow(),
+                    .host = "localhost",
+                    .port = port,
+                    .protocol = "tcp",
+                    .started = loop_.now()};
+  if (!journal_.allow_inbound(attempt.record)) co_return;
+  const SocketAddress to = to_socket_address(loopback_ipv4, port);
+  const bool begun =
+      ::connect(inner->fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0 ||
+      errno == EINPROGRESS;
+  inner->is_writable = false;  // what the kernel said of it was said before it was on its way
+  const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.dial_seconds);
+  if (!begun || co_await loop_.writable(*inner, deadline) != Woken::ready || inner->has_failed) {
+    journal_.close(attempt.record, 0, 0, "unreachable: the server does not listen there");
+    reset_on_close(*client);
+    co_return;
+  }
+  counted.done();
+  tunnels_.release(tunnels_.join(std::move(client), std::move(inner), std::move(attempt.record)));
+}
+
+}  // namespace capgate::egress

@@ -1,0 +1,68 @@
+// What the broker tells people: every decision to the audit log, denials also to stderr.
+//
+// The log gets a line for each connection. What a server can cause without limit (names that it
+// asks for, ports where nobody listens) is told once a minute for each subject, with a count.
+// stderr gets one line per destination a minute, and never makes the broker wait.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "egress/audit.h"
+#include "egress/decide.h"
+#include "egress/dns.h"
+#include "egress/loop.h"
+#include "egress/policy.h"
+#include "egress/refusal.h"
+#include "egress/tunnel.h"
+
+namespace capgate::egress {
+
+class Journal {
+ public:
+  Journal(Loop& loop, const Policy& policy, int audit_fd, int stderr_fd);
+
+  // The first line, or that the broker was started again. False: the log cannot be written.
+  [[nodiscard]] bool begin();
+  void end();
+
+  [[nodiscard]] std::uint64_t next_flow() { return ++flows_; }
+
+  // False: it could not be written, so the connection must not be made.
+  [[nodiscard]] bool allow(const FlowRecord& record, const Flow& flow, const Verdict& verdict);
+  void deny(const FlowRecord& record, const Flow& flow, const Verdict& verdict);
+  // What is refused for another reason than the policy's rules.
+  void refuse(const FlowRecord& record, const Flow& flow, std::string_view reason,
+              std::string_view text);
+  [[nodiscard]] bool allow_inbound(const FlowRecord& record);
+  void close(const FlowRecord& record, std::uint64_t sent, std::uint64_t received,
+             std::string_view reason);
+
+  void tell_dns(const DnsReply& reply);
+  void tell_refused(const RefusedPort& port);
+  void tell_limit(std::string_view reason, std::string_view text);
+
+ private:
+  struct Repeat {
+    Time since;
+    std::uint64_t count = 0;  // that no line tells yet
+  };
+  enum class Subject : unsigned char { name, port, limit };
+
+  // True if this one is to be told; `count` then holds those that were not.
+  [[nodiscard]] bool is_news(Subject subject, std::string_view key, std::uint64_t& count);
+  void say(std::string_view key, const std::string& text);
+  void tell_refusal(const FlowRecord& record, const Flow& flow, AuditEvent event);
+
+  Loop& loop_;
+  const Policy& policy_;
+  AuditLog log_;
+  int stderr_;
+  std::uint64_t flows_ = 0;
+  std::map<std::string, Repeat, std::less<>> repeats_;
+  std::map<std::string, Time, std::less<>> said_;
+};
+
+}  // namespace capgate::egress

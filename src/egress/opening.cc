@@ -1,0 +1,90 @@
+#include "egress/opening.h"
+
+#include <algorithm>
+#include <array>
+
+#include "egress/io.h"
+
+namespace capgate::egress {
+namespace {
+
+std::span<const std::uint8_t> bytes_of(std::string_view text) {
+  return {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+}
+
+bool settle(Opening& opening, Speech speech, Progress progress) {
+  if (progress == Progress::more) return false;
+  opening.speech = speech;
+  opening.is_malformed = progress == Progress::malformed;
+  return true;
+}
+
+// "api.github.com:8080" as the name that it must be; a port that is not the flow's makes it another
+// place.
+void describe_host(Flow& flow, const HttpHead& head) {
+  if (!head.has_host) return;
+  auto endpoint = core::parse_endpoint(head.host);
+  if (!endpoint || endpoint->port.value_or(flow.port) != flow.port) {
+    flow.said_is_invalid = true;
+  } else {
+    flow.said = std::move(endpoint->host);
+  }
+}
+
+void describe_server_name(Flow& flow, const ClientHello& hello) {
+  flow.encrypted_hello = hello.encrypted_hello;
+  if (!hello.has_server_name) return;
+  auto name = core::parse_host(hello.server_name);
+  flow.said_is_invalid = !name;
+  if (name) flow.said = *std::move(name);
+}
+
+}  // namespace
+
+bool recognise(Opening& opening, std::size_t most_bytes) {
+  if (opening.bytes.empty()) return false;
+  HelloReading hello = read_client_hello(bytes_of(opening.bytes));
+  if (hello.progress != Progress::other) {
+    opening.hello = std::move(hello.hello);
+    const bool too_long = hello.progress == Progress::more && opening.bytes.size() >= most_bytes;
+    return settle(opening, Speech::tls, too_long ? Progress::malformed : hello.progress);
+  }
+  HeadReading head = read_http_head(opening.bytes, most_bytes);
+  if (head.progress == Progress::other) return settle(opening, Speech::other, Progress::done);
+  opening.head = std::move(head.head);
+  return settle(opening, Speech::http, head.progress);
+}
+
+Async<Heard> read_opening(Loop& loop, Socket& client, Opening& opening, const EgressLimits& limits,
+                          Patience patience) {
+  const auto whole = std::chrono::seconds(limits.hello_seconds);
+  Time deadline = patience == Patience::for_ever ? never : loop.now() + whole;
+  while (!recognise(opening, limits.head_bytes)) {
+    if (!opening.bytes.empty()) deadline = std::min(deadline, loop.now() + whole);
+    std::array<char, 4096> chunk;
+    const ssize_t size = co_await read_some(loop, client, chunk, deadline);
+    if (size == taken_away) co_return Heard::taken_away;
+    if (size == failed && loop.now() < deadline) co_return Heard::broken;
+    if (size <= 0) co_return opening.bytes.empty() ? Heard::nothing : Heard::part;
+    opening.bytes.append(chunk.data(), static_cast<std::size_t>(size));
+  }
+  co_return Heard::all;
+}
+
+void describe(Flow& flow, const Opening& opening) {
+  flow.speech = opening.speech;
+  flow.said.reset();
+  flow.said_is_invalid = false;
+  switch (opening.speech) {
+    case Speech::tls: describe_server_name(flow, opening.hello); break;
+    case Speech::http:
+      describe_host(flow, opening.head);
+      flow.method = opening.head.method;
+      flow.path = opening.head.path;
+      break;
+    case Speech::unknown:
+    case Speech::other: break;
+  }
+}
+
+}  // namespace capgate::egress
