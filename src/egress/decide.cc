@@ -1,6 +1,16 @@
 #include "egress/decide.h"
 
+#include <algorithm>
+
+#include "egress/policy.h"
+
 namespace capgate::egress {
+
+bool is_name_allowed(const Policy& policy, const core::HostPattern& name) {
+  return std::ranges::any_of(policy.rules, [&](const Rule& rule) {
+    return core::matches(rule.connect.endpoint.host, name);
+  });
+}
 
 std::string_view reason_name(Reason reason) {
   switch (reason) {

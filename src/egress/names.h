@@ -10,6 +10,7 @@
 // again, so an address that a program kept leads to nothing rather than to another name.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -28,12 +29,23 @@ struct Synthetic {
 
 class NameBook {
  public:
-  explicit NameBook(std::size_t most_names = 4096) : most_names_(most_names) {}
+  // All of 198.18.0.0/15 but its first and last address.
+  static constexpr std::uint32_t most_numbers = (1U << 17U) - 2;
+
+  explicit NameBook(std::size_t most_names = 4096)
+      : most_names_(std::clamp(most_names, std::size_t{1}, std::size_t{most_numbers})) {}
+  // The maps point into the list, which a move keeps and a copy would not.
+  NameBook(NameBook&&) = default;
+  NameBook& operator=(NameBook&&) = default;
+  NameBook(const NameBook&) = delete;
+  NameBook& operator=(const NameBook&) = delete;
+  ~NameBook() = default;
 
   // For a canonical name (lower case, no final dot) that the policy allows.
   [[nodiscard]] Synthetic address_of(std::string_view name);
 
-  // The name behind a synthetic address; empty if it has none (any more).
+  // The name behind a synthetic address; empty if it has none (any more). The text stays until the
+  // next call of address_of.
   [[nodiscard]] std::string_view name_of(const std::array<std::uint8_t, 4>& address);
   [[nodiscard]] std::string_view name_of(const std::array<std::uint8_t, 16>& address);
 
@@ -46,7 +58,10 @@ class NameBook {
   };
   using Entries = std::list<Entry>;  // the longest unused last
 
-  [[nodiscard]] std::string_view use(std::uint32_t number);
+  void use(Entries::iterator entry);
+  [[nodiscard]] std::string_view use_number(std::uint32_t number);
+  void forget_longest_unused();
+  [[nodiscard]] std::uint32_t next_number();
 
   std::size_t most_names_;
   std::uint32_t last_number_ = 0;
