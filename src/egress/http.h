@@ -4,9 +4,9 @@
 //   reading.progress == Progress::done  ->  reading.head.host == "api.github.com:8080"
 //
 // Refused: bare CR or LF, folded lines, space before a colon, control characters, more than one
-// Host, Content-Length or Transfer-Encoding, both of the latter, any coding but chunked, HTTP/1.0
-// and HTTP/2 prefaces, a target that is neither origin-form, absolute-form http, "*" nor an
-// authority.
+// Host, Content-Length or Transfer-Encoding, both of the latter, any coding but chunked, a CONNECT
+// with a body, HTTP/1.0 and HTTP/2 prefaces, a target that is neither origin-form, absolute-form
+// http, "*" nor (of CONNECT) an authority with its port.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct HttpHead {
   enum class Body : unsigned char { none, length, chunked };
   std::string method;
   std::string target;     // as sent
-  std::string path;       // of the target, without query
+  std::string path;       // of the target as sent, without query: see is_plain_path
   std::string authority;  // of an absolute target or of CONNECT, as sent, else empty
   bool has_host = false;
   std::string host;  // as sent, with its port
@@ -38,12 +38,19 @@ struct HeadReading {
   HttpHead head;
 };
 
-// `most` bounds the head: longer ones are malformed. "other" as soon as the first line cannot be a
-// request line of HTTP/1.x: programs speak other things on other ports ("GET key" to Redis).
+// `most` bounds the head: longer ones are malformed. "other" as soon as no server would take the
+// first line for one of HTTP/1: programs speak other things on other ports ("GET key" to Redis).
+// A line that only a lenient server takes (empty lines before it, bare LF, tabs, HTTP/1.0) is
+// malformed: as "other" it would reach that server with a Host that nobody compared.
 [[nodiscard]] HeadReading read_http_head(std::string_view bytes, std::size_t most);
 
+// True if every server reads the same segments from it: no "." or "..", no empty segment but the
+// last, no backslash, and nothing of these (nor "%" nor a control character) percent-encoded.
+[[nodiscard]] bool is_plain_path(std::string_view path);
+
 // The head as an origin server wants it from a proxy: origin-form, without the fields that are
-// meant for the proxy (Proxy-Authorization, Proxy-Connection). For absolute-form heads.
+// meant for the proxy (Proxy-Authorization, Proxy-Connection). `head` was read from `bytes`; its
+// authority and its host must name the same endpoint, since only the host is left.
 [[nodiscard]] std::string to_origin_form(std::string_view bytes, const HttpHead& head);
 
 // Finds the end of a request's body in the bytes that follow its head. Small: one per connection.
@@ -62,21 +69,24 @@ class BodyReader {
     done,
     data,        // `left_` bytes of a body with a length, or of a chunk
     size,        // hexadecimal digits of a chunk's size
-    size_line,   // LF after them
+    size_lf,     // after them
     data_cr,     // after a chunk's data
     data_lf,     //
     trailer_cr,  // after the last chunk: an empty line, trailers are refused
     trailer_lf,  //
     malformed,
   };
+  [[nodiscard]] State after(char c);
+  [[nodiscard]] State add_digit(unsigned digit);
+
   State state_ = State::done;
   bool chunked_ = false;
   std::uint8_t digits_ = 0;
   std::uint64_t left_ = 0;
 };
 
-// The status of a response from its first bytes: "HTTP/1.1 101 ...". Progress::other if it is no
-// HTTP/1 response.
+// The status of a response from its first bytes: "HTTP/1.1 101 ...", "HTTP/1.0" too.
+// Progress::other if it is no HTTP/1 response.
 struct StatusReading {
   Progress progress = Progress::more;
   int status = 0;
