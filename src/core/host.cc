@@ -150,6 +150,23 @@ constexpr Ipv6Block private_ipv6[] = {
     {{0xff, 0, 0, 0, 0, 0, 0, 0}, 8},            // multicast
 };
 
+constexpr Ipv4Block site_ipv4[] = {
+    {{10, 0, 0, 0}, 8}, {{100, 64, 0, 0}, 10}, {{172, 16, 0, 0}, 12}, {{192, 168, 0, 0}, 16}};
+constexpr Ipv6Block site_ipv6[] = {{{0xfc, 0, 0, 0, 0, 0, 0, 0}, 7}};
+// Those that lie in these blocks.
+constexpr std::string_view metadata_services[] = {"100.100.100.200", "fd00:ec2::254",
+                                                  "fd20:ce::254"};
+
+bool is_in(const HostPattern& address, std::span<const Ipv4Block> ipv4,
+           std::span<const Ipv6Block> ipv6) {
+  const auto covers = [&](const auto& block) {
+    return starts_with_bits(address.address, block.prefix, block.bits);
+  };
+  if (address.kind == HostPattern::Kind::ipv4) return std::ranges::any_of(ipv4, covers);
+  if (address.kind == HostPattern::Kind::ipv6) return std::ranges::any_of(ipv6, covers);
+  return false;
+}
+
 }  // namespace
 
 Result<HostPattern> parse_host(std::string_view text) {
@@ -236,12 +253,18 @@ bool matches(const Endpoint& rule, const Endpoint& destination) {
 }
 
 bool is_private_address(const HostPattern& address) {
-  const auto covers = [&](const auto& block) {
-    return starts_with_bits(address.address, block.prefix, block.bits);
-  };
-  if (address.kind == HostPattern::Kind::ipv4) return std::ranges::any_of(private_ipv4, covers);
-  if (address.kind == HostPattern::Kind::ipv6) return std::ranges::any_of(private_ipv6, covers);
-  return false;
+  return is_in(address, private_ipv4, private_ipv6);
+}
+
+bool is_site_address(const HostPattern& address) {
+  return is_in(address, site_ipv4, site_ipv6) &&
+         std::ranges::find(metadata_services, address.text) == std::end(metadata_services);
+}
+
+bool is_localhost_address(const HostPattern& address) {
+  using Kind = HostPattern::Kind;
+  return (address.kind == Kind::ipv4 && address.text == "127.0.0.1") ||
+         (address.kind == Kind::ipv6 && address.text == "::1");
 }
 
 bool names_private_endpoint(const HostPattern& host) {

@@ -63,6 +63,13 @@ struct Endpoint {
 // embed an IPv4 address. Decided on the address, never on a name.
 [[nodiscard]] bool is_private_address(const HostPattern& address);
 
+// True for the addresses of a site's own network (RFC 1918, carrier NAT, unique local), without the
+// metadata services that clouds put there: the private ones that a person may sensibly name.
+[[nodiscard]] bool is_site_address(const HostPattern& address);
+
+// 127.0.0.1 and ::1: what `localhost` stands for.
+[[nodiscard]] bool is_localhost_address(const HostPattern& address);
+
 // True if the pattern itself names a private endpoint (`localhost`, 10.0.0.5): only such a rule may
 // reach one, and only the one that it names. Wildcards and other names never do.
 [[nodiscard]] bool names_private_endpoint(const HostPattern& host);

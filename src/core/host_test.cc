@@ -202,6 +202,26 @@ TEST(Host, D23PrivateIpv6RangesHaveExactEdges) {
   EXPECT_FALSE(is_private_address(host("2606:4700:4700::1111")));
 }
 
+TEST(Host, KnowsTheAddressesOfASite) {
+  for (const std::string_view text : {"10.0.0.5", "172.16.0.1", "172.31.255.255", "192.168.1.1",
+                                      "100.64.0.1", "fd00::1", "fc00::1"}) {
+    EXPECT_TRUE(is_site_address(host(text))) << text;
+  }
+  for (const std::string_view text :
+       {"8.8.8.8", "127.0.0.1", "169.254.169.254", "100.100.100.200", "172.32.0.1", "224.0.0.1",
+        "::1", "fe80::1", "fd00:ec2::254", "2606:4700::1", "localhost", "*"}) {
+    EXPECT_FALSE(is_site_address(host(text))) << text;
+  }
+}
+
+TEST(Host, LocalhostIsTwoAddresses) {
+  EXPECT_TRUE(is_localhost_address(host("127.0.0.1")));
+  EXPECT_TRUE(is_localhost_address(host("::1")));
+  for (const std::string_view text : {"127.0.0.2", "::2", "localhost", "8.8.8.8"}) {
+    EXPECT_FALSE(is_localhost_address(host(text))) << text;
+  }
+}
+
 TEST(Host, D23PrivacyIsDecidedOnAddressesNotOnText) {
   for (const std::string_view name : {"127.evil.test", "10.evil.com", "192.168.evil.com",
                                       "localhost.evil.com", "localhost.localdomain"}) {

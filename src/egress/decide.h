@@ -8,6 +8,17 @@
 // what it says (the name in TLS or HTTP), then which address the name led to. Each answer holds for
 // what is known then; a flow that is denied stays denied. Of several rules that allow it the most
 // specific one explains the verdict; if none does, the most specific one that covers its endpoint.
+//
+//   where    A rule covers the endpoint (core::matches). Names do not cover addresses.
+//   speech   TLS and HTTP must name the flow's own host, not merely one that is allowed too. An
+//            address has no name that could be compared: its rule vouches for the address, so TLS
+//            to it may say any name or none, while HTTP must say the address. With sni=any anything
+//            may be said. methods= and paths= hold for plain HTTP: inside TLS they are not seen,
+//            and the compiler refuses rules that could need it.
+//   address  A private address, or one of this host's own, is dialled only if the rule names that
+//            address. A name never leads to one, whatever other rule names it: who controls the
+//            name's zone would choose it. `localhost` leads to 127.0.0.1 and ::1 alone.
+//
 // The vectors are in tests/vectors/flows.tsv.
 #pragma once
 
@@ -42,11 +53,12 @@ struct Flow {
   std::uint16_t port = 0;
 
   Speech speech = Speech::unknown;
-  std::optional<core::HostPattern> said;  // the name in SNI or Host; none: nothing was said
-  bool said_is_invalid = false;           // something was said that is no host
-  bool encrypted_hello = false;           // TLS: an ECH extension, so `said` is the outer name
-  std::string method;                     // HTTP
-  std::string path;                       // HTTP, the target without its query
+  std::optional<core::HostPattern> said;   // the name in SNI or Host; none: nothing was said
+  std::optional<std::uint16_t> said_port;  // HTTP: the port in Host, if it has one
+  bool said_is_invalid = false;            // something was said that is no host
+  bool encrypted_hello = false;            // TLS: an ECH extension, so `said` is the outer name
+  std::string method;                      // HTTP
+  std::string path;                        // HTTP, the target without its query
 
   std::optional<core::HostPattern> address;  // what is going to be dialled
   bool address_is_own = false;               // it is one of this host's
@@ -69,6 +81,8 @@ struct Verdict {
   Reason reason = Reason::no_rule;
   const Rule* rule = nullptr;          // that allows it, or that comes closest
   bool inner_name_unverified = false;  // allowed, with ECH
+  bool client_speaks_first = false;    // every rule that allows it asks what is spoken
+  bool public_only = false;            // of the policy: no rule can open a private address
 
   [[nodiscard]] bool is_allowed() const { return reason == Reason::allowed; }
 };
@@ -78,9 +92,9 @@ struct Verdict {
 // True if some rule could allow the name on some port: whether DNS answers for it.
 [[nodiscard]] bool is_name_allowed(const Policy& policy, const core::HostPattern& name);
 
-// True if the broker must see what the client says before it dials: ports 80 and 443 and rules with
-// proto=tls or proto=http. On others the server may speak first.
-[[nodiscard]] bool must_speak_first(const Verdict& verdict, std::uint16_t port);
+// True if the broker must see what the client says before it dials: ports 80 and 443 without
+// proto=tcp, and rules with proto=tls or proto=http. On others the server may speak first.
+[[nodiscard]] bool must_speak_first(const Verdict& verdict);
 
 // In words, for people: "SNI names evil.test".
 [[nodiscard]] std::string explain(const Verdict& verdict, const Flow& flow);

@@ -1,0 +1,133 @@
+#include "egress/policy.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "core/grammar.h"
+#include "text/json.h"
+#include "text/json_write.h"
+
+namespace capgate::egress {
+namespace {
+
+using text::Kind;
+using text::Value;
+
+std::unexpected<Diagnostic> fail(Span where, std::string message) {
+  return capgate::fail(Code::manifest_shape, where, std::move(message),
+                       "the broker takes what capgate itself has written");
+}
+
+// An object with exactly these keys, each of which must be there: a missing one must not be read
+// as its default, which may be the wider one.
+Result<void> check_keys(Value object, std::span<const std::string_view> keys) {
+  if (!object.is(Kind::object)) return fail(object.span(), "this must be an object");
+  for (const text::Member member : object.members()) {
+    if (std::ranges::find(keys, member.key.text()) != keys.end()) continue;
+    return fail(member.key.span(), format("the key {} is not known", quoted(member.key.text())));
+  }
+  for (const std::string_view key : keys) {
+    if (!object.find(key)) return fail(object.span(), format("{} is missing", key));
+  }
+  return {};
+}
+
+// Past check_keys.
+Result<Value> member(Value object, std::string_view key, Kind kind) {
+  const Value value = *object.find(key);
+  if (!value.is(kind)) return fail(value.span(), format("{} has the wrong type", key));
+  return value;
+}
+
+Result<std::string> read_text(Value object, std::string_view key) {
+  return std::string(TRY(member(object, key, Kind::string)).text());
+}
+
+Result<std::uint64_t> read_number(Value object, std::string_view key, std::uint64_t least,
+                                  std::uint64_t most) {
+  const Value value = TRY(member(object, key, Kind::number));
+  const auto number = parse_decimal(value.text());
+  if (!number || *number < least || *number > most) {
+    return fail(value.span(), format("{} is not a whole number from {} to {}", key, least, most));
+  }
+  return *number;
+}
+
+Result<Rule> read_rule(Value value) {
+  constexpr std::string_view keys[] = {"capability", "at"};
+  TRY(check_keys(value, keys));
+  const Value capability = TRY(member(value, "capability", Kind::string));
+  auto parsed = core::parse_capability(capability.text(), {});
+  if (!parsed) {
+    parsed.error().where = capability.span();
+    return std::unexpected(std::move(parsed).error());
+  }
+  const auto* connect =
+      parsed->size() == 1 ? std::get_if<core::NetConnect>(&parsed->front()) : nullptr;
+  if (connect == nullptr) return fail(capability.span(), "a rule is one net:connect");
+  return Rule{
+      .connect = *connect, .text = print(parsed->front()), .position = TRY(read_text(value, "at"))};
+}
+
+struct LimitField {
+  std::string_view key;
+  std::uint32_t EgressLimits::* member;
+};
+constexpr LimitField limit_fields[] = {
+    {"connections", &EgressLimits::connections},    {"perSecond", &EgressLimits::per_second},
+    {"idleSeconds", &EgressLimits::idle_seconds},   {"headBytes", &EgressLimits::head_bytes},
+    {"helloSeconds", &EgressLimits::hello_seconds}, {"dialSeconds", &EgressLimits::dial_seconds}};
+
+Result<EgressLimits> read_limits(Value value) {
+  std::vector<std::string_view> keys{"bytes"};
+  for (const LimitField& field : limit_fields) keys.push_back(field.key);
+  TRY(check_keys(value, keys));
+  EgressLimits out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
+  out.bytes = TRY(read_number(value, "bytes", 0, std::numeric_limits<std::uint64_t>::max()));
+  for (const LimitField& field : limit_fields) {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max();
+    out.*field.member = static_cast<std::uint32_t>(TRY(read_number(value, field.key, 1, most)));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Policy> read_policy(std::string_view json) {
+  auto document = text::parse_json(std::string(json));
+  if (!document) return std::unexpected(document.error().front());
+  const Value root = document->root();
+  constexpr std::string_view keys[] = {"server", "sandbox",    "policyHash",
+                                       "rules",  "publicOnly", "limits"};
+  TRY(check_keys(root, keys));
+  Policy out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
+  out.server = TRY(read_text(root, "server"));
+  out.sandbox = TRY(read_text(root, "sandbox"));
+  out.hash = TRY(read_text(root, "policyHash"));
+  for (const Value rule : TRY(member(root, "rules", Kind::array)).elements()) {
+    out.rules.push_back(TRY(read_rule(rule)));
+  }
+  out.public_only = TRY(member(root, "publicOnly", Kind::boolean)).text() == "true";
+  out.limits = TRY(read_limits(*root.find("limits")));
+  return out;
+}
+
+std::string print_policy(const Policy& policy) {
+  text::JsonWriter json(text::JsonWriter::Style::compact);
+  json.begin_object().key("server").string(policy.server).key("sandbox").string(policy.sandbox);
+  json.key("policyHash").string(policy.hash).key("rules").begin_array();
+  for (const Rule& rule : policy.rules) {
+    json.begin_object().key("capability").string(rule.text);
+    json.key("at").string(rule.position).end_object();
+  }
+  json.end_array().key("publicOnly").boolean(policy.public_only).key("limits").begin_object();
+  for (const LimitField& field : limit_fields) {
+    json.key(field.key).number(policy.limits.*field.member);
+  }
+  json.key("bytes").number(policy.limits.bytes).end_object().end_object();
+  return std::move(json).take();
+}
+
+}  // namespace capgate::egress
