@@ -13,14 +13,14 @@ namespace {
 
 using Digest = std::array<std::uint8_t, SHA256_DIGEST_LENGTH>;
 
-std::string to_hex(const Digest& digest) {
+using Hex = std::span<char, 64>;
+
+void to_hex(const Digest& digest, Hex hex) {
   constexpr std::string_view digits = "0123456789abcdef";
-  std::string hex(digest.size() * 2, '\0');
   for (std::size_t i = 0; i < digest.size(); ++i) {
     hex[2 * i] = digits[digest[i] >> 4];
     hex[2 * i + 1] = digits[digest[i] & 15];
   }
-  return hex;
 }
 
 void store_big_endian(std::uint8_t* out, std::uint64_t value, std::size_t size) {
@@ -53,19 +53,31 @@ Digest sha256_by_processor(std::string_view bytes) {
   return digest;
 }
 
-}  // namespace
-
-std::string sha256_hex(std::string_view bytes) {
-  return has_sha_instructions() ? to_hex(sha256_by_processor(bytes)) : sha256_hex_portable(bytes);
-}
-
-std::string sha256_hex_portable(std::string_view bytes) {
+Digest sha256_portable(std::string_view bytes) {
   SHA2_CTX context;
   Digest digest{};
   SHA256Init(&context);
   SHA256Update(&context, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
   SHA256Final(digest.data(), &context);
-  return to_hex(digest);
+  return digest;
+}
+
+}  // namespace
+
+void sha256_hex(std::string_view bytes, Hex hex) {
+  to_hex(has_sha_instructions() ? sha256_by_processor(bytes) : sha256_portable(bytes), hex);
+}
+
+std::string sha256_hex(std::string_view bytes) {
+  std::string hex(Hex::extent, '\0');
+  sha256_hex(bytes, Hex(hex.data(), Hex::extent));
+  return hex;
+}
+
+std::string sha256_hex_portable(std::string_view bytes) {
+  std::string hex(Hex::extent, '\0');
+  to_hex(sha256_portable(bytes), Hex(hex.data(), Hex::extent));
+  return hex;
 }
 
 std::string base64(std::string_view bytes) {

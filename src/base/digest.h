@@ -4,12 +4,15 @@
 //   base64("abc")     -> "YWJj"
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace capgate {
 
 [[nodiscard]] std::string sha256_hex(std::string_view bytes);
+// The same into room that is there already: 64 characters.
+void sha256_hex(std::string_view bytes, std::span<char, 64> hex);
 // The same without the processor's own instructions, as on a processor that has none.
 [[nodiscard]] std::string sha256_hex_portable(std::string_view bytes);
 [[nodiscard]] std::string base64(std::string_view bytes);

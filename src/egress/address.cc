@@ -99,7 +99,7 @@ bool OwnAddresses::contains(const Address& address) const {
 
   alignas(nlmsghdr) std::array<char, 4096> answer{};
   const ssize_t got = ::recv(netlink_, answer.data(), answer.size(), 0);
-  const auto* head = reinterpret_cast<const nlmsghdr*>(answer.data());
+  auto* head = reinterpret_cast<nlmsghdr*>(answer.data());
   if (got < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(rtmsg)))) return true;
   if (head->nlmsg_type == NLMSG_ERROR) {
     // No route: not ours, and connect() will say so.

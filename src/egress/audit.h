@@ -9,11 +9,13 @@
 //    "event":"connect","flow":2,"host":"api.github.com","port":443,"verdict":"allowed",
 //    "rule":"net:connect:api.github.com:443","at":"github.json:12:7","prev":"<sha256 of line 2>"}
 //
-// `prev` is the SHA-256 of the whole line before, without its newline; 64 zeros on the first. The
-// first line of a run is "start", the last "end" with the number of flows: a log that was cut at
-// its end lacks it.
+// `prev` is the SHA-256 of the whole line before, without its newline; 64 zeros on the first. `seq`
+// is the number of the line in the file, whichever run wrote it. The first line of a run is
+// "start", the last "end" with the number of flows: a log that was cut at its end lacks it.
+// docs/audit.md is the format for users; egress/audit_read.h reads it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -54,7 +56,10 @@ struct AuditEvent {
 
 [[nodiscard]] std::string_view event_name(AuditEvent::Kind kind);
 
-// Printable ASCII, at most 256 bytes: other bytes as \xNN, a cut marked with "...".
+// A line is never longer than this, newline included, whatever the event holds.
+inline constexpr std::size_t longest_audit_line = 16384;
+
+// Printable ASCII, at most 256 bytes: other bytes and backslashes as \xNN, a cut marked with "...".
 [[nodiscard]] std::string audit_text(std::string_view foreign);
 
 class AuditLog {
@@ -63,26 +68,42 @@ class AuditLog {
     std::string sandbox;
     std::string server;
   };
-  // `fd` stays the caller's. Reads the last line of the file to go on from it; a line that was cut
-  // short by a crash is ended first.
+  // `fd` stays the caller's; it was opened for reading and appending, and nobody else writes there.
+  // Reads the last lines of the file to go on from them; a line that was cut short by a crash is
+  // ended first, and counts as a line. Calls fstat, pread, write, ftruncate and clock_gettime. The
+  // caller ignores SIGXFSZ, so that a file size limit is an error.
   AuditLog(int fd, Origin origin);
 
   // False if the whole line could not be written (a full disk): what it tells must not happen. What
   // was written of it is taken back.
   [[nodiscard]] bool append(const AuditEvent& event);
 
+  // Why append() refuses or has refused last, for people: "No space left on device", "it is not an
+  // audit log". Empty before that, so it also tells whether the file can be gone on with.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
   // True if the file held lines of this sandbox already: the broker was started again.
   [[nodiscard]] bool goes_on() const { return goes_on_; }
   [[nodiscard]] std::uint64_t last_flow() const { return last_flow_; }
 
  private:
+  void go_on(std::uint64_t size);
+  [[nodiscard]] bool visit(std::string_view line, struct LastLines& last);
+  void compose(const AuditEvent& event);
+  [[nodiscard]] bool write_line();
+  [[nodiscard]] bool take_back();
+
   int fd_;
   Origin origin_;
   std::uint64_t sequence_ = 0;
   std::uint64_t last_flow_ = 0;  // read from the file
   bool goes_on_ = false;
-  std::string previous_;  // hash of the last line, hexadecimal
-  std::string line_;      // kept, so that a line costs no allocation
+  bool is_usable_ = true;                // false: the file is something else
+  bool ends_line_ = false;               // the last line lacks its newline
+  std::optional<std::uint64_t> excess_;  // where a line begins that is still to be taken back
+  std::string previous_;                 // hash of the last line, hexadecimal
+  std::string line_;                     // kept, so that a line costs no allocation
+  std::string problem_;
 };
 
 }  // namespace capgate::egress

@@ -70,7 +70,7 @@ void Connections::refuse(const Attempt& attempt, std::string_view reason, std::s
 
 bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
   Opening& opening = attempt.opening;
-  const bool must_know = must_speak_first(attempt.verdict, attempt.flow.port);
+  const bool must_know = must_speak_first(attempt.verdict);
   if (heard != Heard::all && must_know) {
     refuse(attempt, "silent", "it did not say what it speaks");
     return false;
@@ -146,7 +146,7 @@ Async<Dialled> Connections::open(Attempt& attempt) {
 // The steps up to a connection with the origin. Without one the flow was refused, and told.
 Async<Dialled> Connections::admit(Socket& client, Attempt& attempt) {
   if (!is_allowed(attempt)) co_return Dialled{};
-  if (must_speak_first(attempt.verdict, attempt.flow.port)) {
+  if (must_speak_first(attempt.verdict)) {
     const Heard heard =
         co_await read_opening(loop_, client, attempt.opening, policy_.limits, Patience::limited);
     if (heard == Heard::taken_away || !is_spoken_well(attempt, heard)) co_return Dialled{};
@@ -181,7 +181,7 @@ Async<bool> Connections::carry(SocketPtr client, SocketPtr origin, Attempt attem
 // The connection stands already. Where the server may speak first it does so while we listen to the
 // client; where the client must, nothing passes before.
 Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
-  const bool client_first = must_speak_first(attempt.verdict, attempt.flow.port);
+  const bool client_first = must_speak_first(attempt.verdict);
   if (!client_first && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
   Opening& opening = attempt.opening;
   for (;;) {

@@ -19,16 +19,13 @@ bool settle(Opening& opening, Speech speech, Progress progress) {
   return true;
 }
 
-// "api.github.com:8080" as the name that it must be; a port that is not the flow's makes it another
-// place.
 void describe_host(Flow& flow, const HttpHead& head) {
   if (!head.has_host) return;
   auto endpoint = core::parse_endpoint(head.host);
-  if (!endpoint || endpoint->port.value_or(flow.port) != flow.port) {
-    flow.said_is_invalid = true;
-  } else {
-    flow.said = std::move(endpoint->host);
-  }
+  flow.said_is_invalid = !endpoint;
+  if (!endpoint) return;
+  flow.said = std::move(endpoint->host);
+  flow.said_port = endpoint->port;
 }
 
 void describe_server_name(Flow& flow, const ClientHello& hello) {
@@ -74,6 +71,7 @@ Async<Heard> read_opening(Loop& loop, Socket& client, Opening& opening, const Eg
 void describe(Flow& flow, const Opening& opening) {
   flow.speech = opening.speech;
   flow.said.reset();
+  flow.said_port.reset();
   flow.said_is_invalid = false;
   switch (opening.speech) {
     case Speech::tls: describe_server_name(flow, opening.hello); break;
