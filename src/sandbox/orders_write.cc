@@ -1,6 +1,7 @@
 #include "sandbox/orders_write.h"
 
 #include <cstring>
+#include <unordered_map>
 
 #include "lower/common.h"
 
@@ -12,7 +13,12 @@ using orders::Text;
 
 class Writer {
  public:
-  Writer() { block_.resize(sizeof(orders::Header)); }
+  explicit Writer(std::size_t mounts) {
+    constexpr std::size_t usual_texts = 128;  // of one mount
+    constexpr std::size_t rest = 16384;
+    block_.reserve(mounts * (sizeof(orders::Mount) + usual_texts) + rest);
+    block_.resize(sizeof(orders::Header));
+  }
 
   Text text(std::string_view value) {
     const auto offset = static_cast<std::uint32_t>(block_.size());
@@ -48,32 +54,65 @@ class Writer {
   std::string block_;
 };
 
-List write_mounts(Writer& writer, const Bound& bound, const Launch& launch) {
+// For each mount what Landlock allows below it. init adds such a rule with the descriptor that it
+// has compared and mounted, so that no path is looked up again.
+struct Rules {
+  std::vector<std::uint64_t> of_mounts;
+  std::vector<std::size_t> of_paths;  // indexes of the other rules
+};
+
+Rules share_rules(const Bound& bound) {
+  Rules out{.of_mounts = std::vector<std::uint64_t>(bound.mounts.size()), .of_paths = {}};
+  std::unordered_map<std::string_view, std::size_t> on_top;  // what is mounted last at a path
+  on_top.reserve(bound.mounts.size());
+  for (std::size_t i = 0; i < bound.mounts.size(); ++i) {
+    if (bound.mounts[i].kind != orders::MountKind::attributes) on_top[bound.mounts[i].target] = i;
+  }
+  for (std::size_t i = 0; i < bound.landlock.size(); ++i) {
+    const BoundRule& rule = bound.landlock[i];
+    if (rule.access == 0) continue;
+    const auto mount = on_top.find(rule.path);
+    if (mount != on_top.end() && bound.mounts[mount->second].kind == orders::MountKind::bind) {
+      out.of_mounts[mount->second] |= rule.access;
+    } else {
+      out.of_paths.push_back(i);
+    }
+  }
+  return out;
+}
+
+List write_mounts(Writer& writer, const Bound& bound, const Launch& launch, const Rules& rules) {
   std::vector<orders::Mount> out;
   out.reserve(bound.mounts.size());
   for (std::size_t i = 0; i < bound.mounts.size(); ++i) {
     const BoundMount& mount = bound.mounts[i];
     const int tree = launch.trees.empty() ? -1 : launch.trees[i];
+    const Text target = writer.text(mount.target);
+    const bool in_place = mount.source == mount.target;
     out.push_back({.kind = tree >= 0 ? orders::MountKind::tree : mount.kind,
                    .mode = mount.mode | mount.identity.type,
-                   .target = writer.text(mount.target),
-                   .source = writer.text(mount.source),
+                   .target = target,
+                   .source = in_place ? target : writer.text(mount.source),
                    .device = mount.identity.device,
                    .inode = mount.identity.inode,
                    .size = mount.size,
                    .attributes = mount.attributes,
                    .fd = tree,
                    .flags = (mount.optional ? orders::optional : 0U) |
-                            (mount.in_private ? orders::in_private : 0U)});
+                            (mount.in_private ? orders::in_private : 0U),
+                   .access = rules.of_mounts[i]});
   }
   return writer.list(out);
 }
 
-List write_rules(Writer& writer, const Bound& bound) {
+List write_rules(Writer& writer, const Bound& bound, const Rules& rules) {
   std::vector<orders::LandlockRule> out;
-  out.reserve(bound.landlock.size());
-  for (const BoundRule& rule : bound.landlock) {
-    if (rule.access != 0) out.push_back({.path = writer.text(rule.path), .access = rule.access});
+  out.reserve(rules.of_paths.size());
+  for (const std::size_t i : rules.of_paths) {
+    const BoundRule& rule = bound.landlock[i];
+    out.push_back({.path = writer.text(rule.path),
+                   .access = rule.access,
+                   .index = static_cast<std::uint32_t>(i)});
   }
   return writer.list(out);
 }
@@ -90,7 +129,8 @@ List write_limits(Writer& writer, const Launch& launch) {
 }  // namespace
 
 std::string write_orders(const Bound& bound, const Launch& launch) {
-  Writer writer;
+  Writer writer(bound.mounts.size());
+  const Rules rules = share_rules(bound);
   const lower::ExecToken& token = launch.token;
   const auto pair = [&](std::size_t low) {
     return std::uint64_t{token[low]} | (std::uint64_t{token[low + 1]} << 32U);
@@ -99,8 +139,8 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
   constexpr std::uint32_t spare_inodes = 64;
   return std::move(writer).finish(
       {.fail_step = static_cast<std::uint32_t>(launch.fail_step),
-       .mounts = write_mounts(writer, bound, launch),
-       .landlock_rules = write_rules(writer, bound),
+       .mounts = write_mounts(writer, bound, launch, rules),
+       .landlock_rules = write_rules(writer, bound, rules),
        .limits = write_limits(writer, launch),
        .arguments = writer.texts(bound.arguments),
        .environment = writer.texts(bound.environment),
