@@ -37,8 +37,9 @@ class Names {
     is_complete_ = true;
     for (ssize_t at = 0; at < size;) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
-      names_.emplace_back(entry->d_name);
       at += entry->d_reclen;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names_.emplace_back(name);
     }
     std::ranges::sort(names_);
   }

@@ -27,12 +27,26 @@ class Writer {
     return {.offset = offset, .size = static_cast<std::uint32_t>(value.size())};
   }
 
+  // Room for a list whose items come one by one, among their texts.
+  template <typename T>
+  List room(std::size_t count) {
+    const std::size_t offset = (block_.size() + 7) / 8 * 8;
+    block_.resize(offset + count * sizeof(T));
+    return {.offset = static_cast<std::uint32_t>(offset),
+            .count = static_cast<std::uint32_t>(count)};
+  }
+
+  template <typename T>
+  void put(List list, std::size_t index, const T& item) {
+    std::memcpy(block_.data() + list.offset + index * sizeof(T), &item, sizeof(T));
+  }
+
   template <typename T>
   List list(const std::vector<T>& items) {
-    block_.resize((block_.size() + 7) / 8 * 8);
-    const List out{.offset = static_cast<std::uint32_t>(block_.size()),
-                   .count = static_cast<std::uint32_t>(items.size())};
-    block_.append(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
+    const List out = room<T>(items.size());
+    if (!items.empty()) {
+      std::memcpy(block_.data() + out.offset, items.data(), items.size() * sizeof(T));
+    }
     return out;
   }
 
@@ -82,27 +96,27 @@ Rules share_rules(const Bound& bound) {
 }
 
 List write_mounts(Writer& writer, const Bound& bound, const Launch& launch, const Rules& rules) {
-  std::vector<orders::Mount> out;
-  out.reserve(bound.mounts.size());
+  const List out = writer.room<orders::Mount>(bound.mounts.size());
   for (std::size_t i = 0; i < bound.mounts.size(); ++i) {
     const BoundMount& mount = bound.mounts[i];
     const int tree = launch.trees.empty() ? -1 : launch.trees[i];
     const Text target = writer.text(mount.target);
     const bool in_place = mount.source == mount.target;
-    out.push_back({.kind = tree >= 0 ? orders::MountKind::tree : mount.kind,
-                   .mode = mount.mode | mount.identity.type,
-                   .target = target,
-                   .source = in_place ? target : writer.text(mount.source),
-                   .device = mount.identity.device,
-                   .inode = mount.identity.inode,
-                   .size = mount.size,
-                   .attributes = mount.attributes,
-                   .fd = tree,
-                   .flags = (mount.optional ? orders::optional : 0U) |
-                            (mount.in_private ? orders::in_private : 0U),
-                   .access = rules.of_mounts[i]});
+    const orders::Mount order{.kind = tree >= 0 ? orders::MountKind::tree : mount.kind,
+                              .mode = mount.mode | mount.identity.type,
+                              .target = target,
+                              .source = in_place ? target : writer.text(mount.source),
+                              .device = mount.identity.device,
+                              .inode = mount.identity.inode,
+                              .size = mount.size,
+                              .attributes = mount.attributes,
+                              .fd = tree,
+                              .flags = (mount.optional ? orders::optional : 0U) |
+                                       (mount.in_private ? orders::in_private : 0U),
+                              .access = rules.of_mounts[i]};
+    writer.put(out, i, order);
   }
-  return writer.list(out);
+  return out;
 }
 
 List write_rules(Writer& writer, const Bound& bound, const Rules& rules) {

@@ -118,7 +118,8 @@ void Tree::cover_with(const std::string& path, const std::string& made) {
 }
 
 void Tree::reserve(std::size_t mounts) {
-  mounts_.reserve(mounts_.size() + 2 * mounts);
+  constexpr std::size_t rest = 64;  // of what comes after them
+  mounts_.reserve(mounts_.size() + 2 * mounts + rest);
   places_.reserve(places_.size() + mounts);
 }
 
