@@ -53,7 +53,7 @@ class Tree {
   // What is at a path: something that was made in a directory of ours, or a mount point.
   enum class Place { made, own, host };
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's name
     std::size_t operator()(std::string_view text) const {
       return std::hash<std::string_view>()(text);
     }
