@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/kept.h"
 #include "base/text.h"
 #include "cli/accepted.h"
 #include "cli/commands.h"
@@ -125,7 +126,7 @@ int run(const Arguments& arguments, Output& output) {
   const Wanted wanted{.manifest = std::string(arguments.value("--manifest").value_or("")),
                       .allow = arguments.values("--allow"),
                       .home = home_directory()};
-  auto loaded = load(arguments, wanted, output);
+  auto& loaded = kept(load(arguments, wanted, output));
   if (!loaded) return refuse(output);
   if (auto read = read_accepted(arguments, loaded->options, output); !read) return refuse(output);
   const auto grace = read_grace(arguments, output);
@@ -137,7 +138,7 @@ int run(const Arguments& arguments, Output& output) {
   loaded->options.arch = lower::Arch::aarch64;
 #endif
   const lower::Input input{loaded->manifest, loaded->policy, loaded->options};
-  const auto artifact = lower::lower_to_plan(input);
+  const auto& artifact = kept(lower::lower_to_plan(input));
   if (!artifact) {
     report(artifact.error(), loaded->source(), arguments, output);
     return refuse(output);

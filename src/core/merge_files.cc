@@ -139,10 +139,12 @@ void merge_files(std::vector<Grant>& grants, std::string_view home) {
     merger.add(std::move(grant));
   }
   grants = std::move(merger).take();
-  std::ranges::sort(grants, {}, [](const Grant& grant) {
+  const auto by_bytes = [](const Grant& grant) {
     const PathPattern& path = grant.capability.path;
     return std::tie(path.base, path.glob);
-  });
+  };
+  // The order of a tree is almost always that of the bytes.
+  if (!std::ranges::is_sorted(grants, {}, by_bytes)) std::ranges::sort(grants, {}, by_bytes);
 }
 
 }  // namespace capgate::core

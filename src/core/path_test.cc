@@ -201,6 +201,21 @@ RC_GTEST_PROP(Glob, MatchesLikeTheSlowMatcher, ()) {
   RC_ASSERT(matches_glob(name, glob) == slow_glob(name, glob));
 }
 
+// Equal beginnings of every length, and a difference at every place after them.
+TEST(CompareAsTree, TheFirstDifferenceDecidesWhereverItIs) {
+  for (std::size_t same = 1; same < 20; ++same) {
+    const std::string base = "/" + std::string(same, 'x');
+    EXPECT_TRUE(is_before(base + "a", base + "b"));
+    EXPECT_TRUE(is_before(base + "a-long-end", base + "b"));
+    EXPECT_TRUE(is_before(base + "/z", base + "-a"));
+    EXPECT_TRUE(is_before(base + "a", base + "\xff"));
+    EXPECT_TRUE(is_before(base, base + "/"));
+    EXPECT_FALSE(is_before(base + "b", base + "a-long-end"));
+    EXPECT_FALSE(is_before(base + "-a", base + "/z"));
+    EXPECT_FALSE(is_before(base, base));
+  }
+}
+
 TEST(Glob, MatchesNames) {
   EXPECT_TRUE(matches_glob("a.md", "*.md"));
   EXPECT_TRUE(matches_glob(".md", "*.md"));

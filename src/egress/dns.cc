@@ -39,8 +39,7 @@ enum class Rcode : std::uint16_t {
 constexpr std::size_t longest_reply = 512;
 // What this resolver takes: a datagram of that size is not fragmented anywhere.
 constexpr std::uint16_t edns_payload = 1232;
-// An address stays right for far longer, but a program that keeps it past the book's memory has to
-// ask again.
+// Asking again costs nothing, and shows the book which names are in use.
 constexpr std::uint32_t seconds_to_live = 5;
 
 struct Answer {

@@ -119,8 +119,10 @@ TEST(Dns, SetsTheFlagsThatClientsExpect) {
   EXPECT_EQ(resolver.ask(question.bytes()).flags, 0x8180U);  // QR RD RA
   question.flags = 0x0000;
   EXPECT_EQ(resolver.ask(question.bytes()).flags, 0x8080U);
-  question.flags = 0x0130;  // RD AD CD, as dig +cd sends it: AD would claim that we had verified
+  question.flags = 0x0110;  // RD CD
   EXPECT_EQ(resolver.ask(question.bytes()).flags, 0x8190U);
+  question.flags = 0x0120;  // RD AD, as dig sends it: repeating AD would claim to have verified
+  EXPECT_EQ(resolver.ask(question.bytes()).flags, 0x8180U);
 }
 
 TEST(Dns, AnswersOtherTypesOfAllowedNamesWithNothing) {
@@ -274,6 +276,16 @@ TEST(Dns, KnowsNoNameForOtherAddresses) {
   }
 }
 
+TEST(Dns, TakesNoPartOfAnAddressForTheWhole) {
+  Resolver resolver({"*"});
+  for (int i = 1; i <= 256; ++i) (void)resolver.ask("n" + std::to_string(i) + ".test", a);
+  EXPECT_EQ(resolver.ask("0.1.18.198.in-addr.arpa", ptr).answers.at(0).data, dns_name("n256.test"));
+  EXPECT_EQ(resolver.ask("1.18.198.in-addr.arpa", ptr).rcode(), no_such_name);
+  std::string longer(first6_reversed);
+  EXPECT_EQ(resolver.ask(longer, ptr).answers.at(0).data, dns_name("n1.test"));
+  EXPECT_EQ(resolver.ask(longer.insert(63, ".0"), ptr).rcode(), no_such_name);
+}
+
 TEST(Dns, HasRoomForTheLongestNames) {
   const std::string label(63, 'a');
   const std::string longest = label + '.' + label + '.' + label + '.' + std::string(61, 'a');
@@ -360,6 +372,10 @@ TEST(Dns, RefusesWhatIsMalformed) {
   const DnsBytes address = {0, 0, 1, 0, 1, 0, 0, 0, 5, 0, 4, 1, 2, 3, 4};
   DnsBytes named_opt = support::dns_opt();
   named_opt.insert(named_opt.begin(), {1, 'a'});
+  DnsBytes almost_named_opt = support::dns_opt();
+  almost_named_opt[0] = 1;
+  DnsBytes other_type = support::dns_opt();
+  other_type[2] = 16;
   const std::vector<DnsBytes> table = {
       DnsQuestion{.name = {0xc0, 12}}.bytes(),
       DnsQuestion{.name = {1, 'a', 0xc0, 12}}.bytes(),
@@ -369,6 +385,8 @@ TEST(Dns, RefusesWhatIsMalformed) {
       with({support::dns_opt(), support::dns_opt()}),
       with({support::dns_opt(), address}),
       with({named_opt}),
+      with({almost_named_opt}),
+      with({other_type}),
       with({support::dns_opt(0, {0, 10, 0, 9, 1})}),
       with({support::dns_opt(0, {0, 10, 0})}),
       with({{}}),

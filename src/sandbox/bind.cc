@@ -262,6 +262,7 @@ class Binder {
   // In the order of their paths, so that a child lies on top of its parent.
   void place_grants() {
     place_implicit_grants();
+    tree_.reserve(grants_.by_path.size());
     for (auto& [path, grant] : grants_.by_path) {
       if (grants_.is_covered(path, grant.writable)) continue;
       for (const auto& [place, target] : grant.path.links) tree_.symlink(place, target);
@@ -271,6 +272,7 @@ class Binder {
       tree_.bind(path, path, grant.path.identity, attributes, grant.rights);
       guard_.keep_safe(path, grant);
     }
+    bound_.kept.reserve(bound_.kept.size() + grants_.by_path.size());
     for (auto& [path, grant] : grants_.by_path) bound_.kept.push_back(std::move(grant.path.fd));
   }
 
@@ -345,10 +347,7 @@ class Binder {
         if (parent_of(place) == directory) links.emplace(place, &target);
       }
     }
-    const bool is_granted = std::ranges::any_of(grants_.by_path, [&](const auto& grant) {
-      return core::is_at_or_below(grant.first, directory);
-    });
-    if (files.empty() && links.empty() && !is_granted) return false;
+    if (files.empty() && links.empty() && !grants_.any_at_or_below(directory)) return false;
     tree_.tmpfs(directory, 4096, 0755, 0);
     for (const auto& [place, target] : links) tree_.symlink(place, *target);
     for (const std::string& path : files) {
@@ -398,7 +397,7 @@ class Binder {
   std::string choose_directory() const {
     const std::string& wanted = launcher_.caller.directory;
     for (std::string_view at = wanted; !at.empty(); at = parent_of(at)) {
-      if (grants_.has(at) && tree_.has(std::string(at))) return wanted;
+      if (grants_.has(at) && tree_.has(at)) return wanted;
     }
     return holes_.home();
   }

@@ -64,7 +64,7 @@ std::expected<void, Refusal> Grants::read() {
 }
 
 Grants::Done Grants::read_grant(const std::string& path, std::string_view rights, bool directory) {
-  auto opened = open_host_path(path);
+  auto opened = open_to_list(path);
   if (opened && directory && !opened->identity.is_directory()) {
     return std::unexpected(
         Refusal{.message = format("{} is no directory", escape_for_terminal(path)),
@@ -94,8 +94,8 @@ Grants::Done Grants::keep_grant(HostPath opened, std::string_view rights) {
     notes.push_back(format("fs: the link {} -> {} was followed", escape_for_terminal(place),
                            escape_for_terminal(target)));
   }
-  std::string key = opened.resolved;
-  Grant& grant = by_path[std::move(key)];
+  // A Plan's grants come in the order of their paths.
+  Grant& grant = by_path.try_emplace(by_path.end(), opened.resolved)->second;
   grant.writable |= rights != "read";
   grant.rights = together(grant.rights, rights);
   if (grant.path.fd.get() < 0) grant.path = std::move(opened);
@@ -158,6 +158,12 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
   notes.push_back(format("fs: {} stands for {} entries; later ones are not covered",
                          escape_for_terminal(pattern), names.size()));
   return {};
+}
+
+bool Grants::any_at_or_below(const std::string& directory) const {
+  const auto below = by_path.lower_bound(directory + '/');
+  return has(directory) ||
+         (below != by_path.end() && core::is_at_or_below(below->first, directory));
 }
 
 bool Grants::is_covered(std::string_view path, bool writable) const {

@@ -37,6 +37,7 @@ class Grants {
   // A directory above the path gives at least as much.
   [[nodiscard]] bool is_covered(std::string_view path, bool writable) const;
   [[nodiscard]] bool has(std::string_view path) const { return by_path.contains(path); }
+  [[nodiscard]] bool any_at_or_below(const std::string& directory) const;
   // This very path, not one above it.
   [[nodiscard]] bool may_write(std::string_view path) const {
     const auto found = by_path.find(path);

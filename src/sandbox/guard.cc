@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "base/format.h"
 #include "base/ranges.h"
@@ -22,17 +23,23 @@ namespace {
 class Names {
  public:
   explicit Names(int directory) {
-    const sys::Fd listing(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (listing.get() < 0) return;
     alignas(dirent64) char buffer[16384];
-    const ssize_t size = ::getdents64(listing.get(), buffer, sizeof(buffer));
+    sys::Fd listing;
+    ssize_t size = ::getdents64(directory, buffer, sizeof(buffer));
+    if (size < 0 && errno == EBADF) {  // it was not opened for reading
+      listing = sys::Fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+      if (listing.get() < 0) return;
+      directory = listing.get();
+      size = ::getdents64(directory, buffer, sizeof(buffer));
+    }
     char more[512];
-    if (size < 0 || ::getdents64(listing.get(), more, sizeof(more)) != 0) return;
+    if (size < 0 || ::getdents64(directory, more, sizeof(more)) != 0) return;
     is_complete_ = true;
     for (ssize_t at = 0; at < size;) {
       const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
-      names_.emplace_back(entry->d_name);
       at += entry->d_reclen;
+      const std::string_view name = entry->d_name;
+      if (name != "." && name != "..") names_.emplace_back(name);
     }
     std::ranges::sort(names_);
   }

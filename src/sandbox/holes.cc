@@ -37,6 +37,7 @@ const std::string* Holes::variable(std::string_view name) const {
 }
 
 std::string Holes::filled(const std::string& text) const {
+  if (!text.contains("${")) return text;
   std::string out = fill(text, "HOME", home_);
   if (out.contains("${DISPLAY}")) out = fill(out, "DISPLAY", display_number());
   if (out.contains("${XDG_RUNTIME_DIR}")) {

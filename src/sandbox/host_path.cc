@@ -25,9 +25,9 @@ std::unexpected<Refusal> cannot_open(std::string_view path, int error) {
                               : "the sandbox can only be given what its caller can reach"});
 }
 
-int open_without_links(const std::string& path) {
+int open_without_links(const std::string& path, unsigned flags) {
   open_how how{};
-  how.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW;
+  how.flags = flags | O_CLOEXEC | O_NOFOLLOW;
   how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
   return static_cast<int>(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how)));
 }
@@ -147,8 +147,16 @@ std::expected<Identity, int> identify(const std::string& path) {
   return identify_at(AT_FDCWD, path);
 }
 
+std::expected<HostPath, Refusal> open_to_list(const std::string& path) {
+  sys::Fd fd(open_without_links(path, O_RDONLY | O_DIRECTORY));
+  if (fd.get() < 0) return open_host_path(path);
+  const auto identity = identify(fd.get());
+  if (!identity) return cannot_open(path, identity.error());
+  return HostPath{.fd = std::move(fd), .identity = *identity, .resolved = path, .links = {}};
+}
+
 std::expected<HostPath, Refusal> open_host_path(const std::string& path) {
-  sys::Fd fd(open_without_links(path));
+  sys::Fd fd(open_without_links(path, O_PATH));
   if (fd.get() < 0 && errno != ELOOP) return cannot_open(path, errno);
   if (fd.get() < 0) return Walker(path).walk();
   const auto identity = identify(fd.get());

@@ -40,7 +40,7 @@ struct Identity {
 };
 
 struct HostPath {
-  sys::Fd fd;  // O_PATH; keeps the inode
+  sys::Fd fd;  // O_PATH, unless it was opened to be listed; keeps the inode
   Identity identity;
   std::string resolved;
   // Symbolic links that were followed, with what they hold: made again inside.
@@ -49,6 +49,9 @@ struct HostPath {
 
 // A refusal that names the path and the reason if it cannot be opened.
 [[nodiscard]] std::expected<HostPath, Refusal> open_host_path(const std::string& path);
+// The same, but a directory that the caller may read is open for reading where that takes no call
+// more: its names can be had from the descriptor itself.
+[[nodiscard]] std::expected<HostPath, Refusal> open_to_list(const std::string& path);
 
 [[nodiscard]] std::expected<Identity, int> identify(int fd);
 // Without following a link at the end. ENOENT and the like are the error.

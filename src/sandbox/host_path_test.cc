@@ -1,5 +1,6 @@
 #include "sandbox/host_path.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -46,6 +47,41 @@ TEST(HostPath, ADirectoryIsOne) {
   const auto opened = open_host_path(directory.path());
   ASSERT_TRUE(opened);
   EXPECT_TRUE(opened->identity.is_directory());
+}
+
+TEST(HostPath, ADirectoryThatIsOpenedToBeListedIsTheSameOne) {
+  const TempDirectory directory;
+  directory.file("name", "text");
+  const auto opened = open_to_list(directory.path());
+  ASSERT_TRUE(opened);
+  EXPECT_EQ(opened->identity, open_host_path(directory.path())->identity);
+  EXPECT_EQ(opened->resolved, directory.path());
+  alignas(dirent64) char names[1024];
+  EXPECT_GT(::getdents64(opened->fd.get(), names, sizeof(names)), 0);
+  EXPECT_EQ(::fcntl(opened->fd.get(), F_GETFD), FD_CLOEXEC);
+}
+
+// Neither is opened for reading: a pipe would wait for its writer, a device could do anything.
+TEST(HostPath, WhatIsNoDirectoryIsNeverOpenedToBeListed) {
+  const TempDirectory directory;
+  const std::string pipe = directory.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {directory.file("file", "text"), pipe}) {
+    const auto opened = open_to_list(path);
+    ASSERT_TRUE(opened) << path;
+    EXPECT_NE(::fcntl(opened->fd.get(), F_GETFL) & O_PATH, 0) << path;
+  }
+}
+
+TEST(HostPath, ALinkIsNotFollowedToBeListed) {
+  const TempDirectory directory;
+  directory.file("real/name", "text");
+  const std::string link = directory.path() + "/link";
+  ASSERT_EQ(::symlink("real", link.c_str()), 0);
+  belongs_to_a_user(link);
+  EXPECT_FALSE(open_to_list(link));
+  EXPECT_FALSE(open_to_list(link + "/name"));
+  EXPECT_FALSE(open_to_list(directory.path() + "/none"));
 }
 
 TEST(HostPath, TheDescriptorHoldsTheFileWhenItsNameGoesToAnother) {

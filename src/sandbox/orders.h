@@ -86,12 +86,16 @@ struct Mount {
   std::uint64_t size = 0;        // tmpfs: bytes
   std::uint64_t attributes = 0;  // MOUNT_ATTR_*
   std::int32_t fd = -1;          // tree
-  std::uint32_t flags = 0;       // of the two below
+  std::uint32_t flags = 0;       // of the two above
+  std::uint64_t access = 0;      // of a bind or a tree: what Landlock allows below it; 0: no rule
 };
 
+// Of what is no mount of its own.
 struct LandlockRule {
   Text path;
   std::uint64_t access = 0;
+  std::uint32_t index = 0;  // in the bound plan: for a report of a failure
+  std::uint32_t unused = 0;
 };
 
 struct Limit {

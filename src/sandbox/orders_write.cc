@@ -1,6 +1,7 @@
 #include "sandbox/orders_write.h"
 
 #include <cstring>
+#include <unordered_map>
 
 #include "lower/common.h"
 
@@ -12,7 +13,12 @@ using orders::Text;
 
 class Writer {
  public:
-  Writer() { block_.resize(sizeof(orders::Header)); }
+  explicit Writer(std::size_t mounts) {
+    constexpr std::size_t usual_texts = 128;  // of one mount
+    constexpr std::size_t rest = 16384;
+    block_.reserve(mounts * (sizeof(orders::Mount) + usual_texts) + rest);
+    block_.resize(sizeof(orders::Header));
+  }
 
   Text text(std::string_view value) {
     const auto offset = static_cast<std::uint32_t>(block_.size());
@@ -21,12 +27,26 @@ class Writer {
     return {.offset = offset, .size = static_cast<std::uint32_t>(value.size())};
   }
 
+  // Room for a list whose items come one by one, among their texts.
+  template <typename T>
+  List room(std::size_t count) {
+    const std::size_t offset = (block_.size() + 7) / 8 * 8;
+    block_.resize(offset + count * sizeof(T));
+    return {.offset = static_cast<std::uint32_t>(offset),
+            .count = static_cast<std::uint32_t>(count)};
+  }
+
+  template <typename T>
+  void put(List list, std::size_t index, const T& item) {
+    std::memcpy(block_.data() + list.offset + index * sizeof(T), &item, sizeof(T));
+  }
+
   template <typename T>
   List list(const std::vector<T>& items) {
-    block_.resize((block_.size() + 7) / 8 * 8);
-    const List out{.offset = static_cast<std::uint32_t>(block_.size()),
-                   .count = static_cast<std::uint32_t>(items.size())};
-    block_.append(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
+    const List out = room<T>(items.size());
+    if (!items.empty()) {
+      std::memcpy(block_.data() + out.offset, items.data(), items.size() * sizeof(T));
+    }
     return out;
   }
 
@@ -48,32 +68,65 @@ class Writer {
   std::string block_;
 };
 
-List write_mounts(Writer& writer, const Bound& bound, const Launch& launch) {
-  std::vector<orders::Mount> out;
-  out.reserve(bound.mounts.size());
+// For each mount what Landlock allows below it. init adds such a rule with the descriptor that it
+// has compared and mounted, so that no path is looked up again.
+struct Rules {
+  std::vector<std::uint64_t> of_mounts;
+  std::vector<std::size_t> of_paths;  // indexes of the other rules
+};
+
+Rules share_rules(const Bound& bound) {
+  Rules out{.of_mounts = std::vector<std::uint64_t>(bound.mounts.size()), .of_paths = {}};
+  std::unordered_map<std::string_view, std::size_t> on_top;  // what is mounted last at a path
+  on_top.reserve(bound.mounts.size());
+  for (std::size_t i = 0; i < bound.mounts.size(); ++i) {
+    if (bound.mounts[i].kind != orders::MountKind::attributes) on_top[bound.mounts[i].target] = i;
+  }
+  for (std::size_t i = 0; i < bound.landlock.size(); ++i) {
+    const BoundRule& rule = bound.landlock[i];
+    if (rule.access == 0) continue;
+    const auto mount = on_top.find(rule.path);
+    if (mount != on_top.end() && bound.mounts[mount->second].kind == orders::MountKind::bind) {
+      out.of_mounts[mount->second] |= rule.access;
+    } else {
+      out.of_paths.push_back(i);
+    }
+  }
+  return out;
+}
+
+List write_mounts(Writer& writer, const Bound& bound, const Launch& launch, const Rules& rules) {
+  const List out = writer.room<orders::Mount>(bound.mounts.size());
   for (std::size_t i = 0; i < bound.mounts.size(); ++i) {
     const BoundMount& mount = bound.mounts[i];
     const int tree = launch.trees.empty() ? -1 : launch.trees[i];
-    out.push_back({.kind = tree >= 0 ? orders::MountKind::tree : mount.kind,
-                   .mode = mount.mode | mount.identity.type,
-                   .target = writer.text(mount.target),
-                   .source = writer.text(mount.source),
-                   .device = mount.identity.device,
-                   .inode = mount.identity.inode,
-                   .size = mount.size,
-                   .attributes = mount.attributes,
-                   .fd = tree,
-                   .flags = (mount.optional ? orders::optional : 0U) |
-                            (mount.in_private ? orders::in_private : 0U)});
+    const Text target = writer.text(mount.target);
+    const bool in_place = mount.source == mount.target;
+    const orders::Mount order{.kind = tree >= 0 ? orders::MountKind::tree : mount.kind,
+                              .mode = mount.mode | mount.identity.type,
+                              .target = target,
+                              .source = in_place ? target : writer.text(mount.source),
+                              .device = mount.identity.device,
+                              .inode = mount.identity.inode,
+                              .size = mount.size,
+                              .attributes = mount.attributes,
+                              .fd = tree,
+                              .flags = (mount.optional ? orders::optional : 0U) |
+                                       (mount.in_private ? orders::in_private : 0U),
+                              .access = rules.of_mounts[i]};
+    writer.put(out, i, order);
   }
-  return writer.list(out);
+  return out;
 }
 
-List write_rules(Writer& writer, const Bound& bound) {
+List write_rules(Writer& writer, const Bound& bound, const Rules& rules) {
   std::vector<orders::LandlockRule> out;
-  out.reserve(bound.landlock.size());
-  for (const BoundRule& rule : bound.landlock) {
-    if (rule.access != 0) out.push_back({.path = writer.text(rule.path), .access = rule.access});
+  out.reserve(rules.of_paths.size());
+  for (const std::size_t i : rules.of_paths) {
+    const BoundRule& rule = bound.landlock[i];
+    out.push_back({.path = writer.text(rule.path),
+                   .access = rule.access,
+                   .index = static_cast<std::uint32_t>(i)});
   }
   return writer.list(out);
 }
@@ -90,7 +143,8 @@ List write_limits(Writer& writer, const Launch& launch) {
 }  // namespace
 
 std::string write_orders(const Bound& bound, const Launch& launch) {
-  Writer writer;
+  Writer writer(bound.mounts.size());
+  const Rules rules = share_rules(bound);
   const lower::ExecToken& token = launch.token;
   const auto pair = [&](std::size_t low) {
     return std::uint64_t{token[low]} | (std::uint64_t{token[low + 1]} << 32U);
@@ -99,8 +153,8 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
   constexpr std::uint32_t spare_inodes = 64;
   return std::move(writer).finish(
       {.fail_step = static_cast<std::uint32_t>(launch.fail_step),
-       .mounts = write_mounts(writer, bound, launch),
-       .landlock_rules = write_rules(writer, bound),
+       .mounts = write_mounts(writer, bound, launch, rules),
+       .landlock_rules = write_rules(writer, bound, rules),
        .limits = write_limits(writer, launch),
        .arguments = writer.texts(bound.arguments),
        .environment = writer.texts(bound.environment),

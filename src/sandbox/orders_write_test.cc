@@ -166,6 +166,49 @@ TEST(Orders, RulesWithoutRightsAreLeftOut) {
   EXPECT_EQ(rules[1].access, 4U);
 }
 
+// init adds it with the descriptor that it has compared.
+TEST(Orders, ARuleOfAHostPathGoesWithItsMount) {
+  Bound bound = sample_bound();
+  bound.landlock = {{.path = "/srv", .access = 1},
+                    {.path = "/srv/data", .access = 6},
+                    {.path = "/srv/data", .access = 8},
+                    {.path = "/srv/data/below", .access = 16}};
+  const Reader block(write_orders(bound, sample_launch()));
+  const auto mounts = block.items<orders::Mount>(block.header().mounts);
+  EXPECT_EQ(mounts[0].access, 0U);
+  EXPECT_EQ(mounts[2].access, 14U);
+  const auto rules = block.items<orders::LandlockRule>(block.header().landlock_rules);
+  ASSERT_EQ(rules.size(), 2U);
+  EXPECT_EQ(block.text(rules[0].path), "/srv");
+  EXPECT_EQ(rules[0].index, 0U);
+  EXPECT_EQ(block.text(rules[1].path), "/srv/data/below");
+  EXPECT_EQ(rules[1].index, 3U);
+}
+
+TEST(Orders, ARuleIsForWhatLiesOnTop) {
+  Bound bound = sample_bound();
+  bound.landlock = {{.path = "/srv/data", .access = 6}};
+  bound.mounts.push_back({.kind = orders::MountKind::tmpfs, .target = "/srv/data"});
+  const Reader covered(write_orders(bound, sample_launch()));
+  EXPECT_EQ(covered.items<orders::Mount>(covered.header().mounts)[2].access, 0U);
+  EXPECT_EQ(covered.items<orders::LandlockRule>(covered.header().landlock_rules).size(), 1U);
+
+  bound.mounts.push_back(bound.mounts[2]);
+  const Reader again(write_orders(bound, sample_launch()));
+  const auto mounts = again.items<orders::Mount>(again.header().mounts);
+  EXPECT_EQ(mounts[2].access, 0U);
+  EXPECT_EQ(mounts[5].access, 6U);
+}
+
+TEST(Orders, ASourceThatIsTheTargetIsWrittenOnce) {
+  Bound bound = sample_bound();
+  bound.mounts[2].source = bound.mounts[2].target;
+  const Reader block(write_orders(bound, sample_launch()));
+  const orders::Mount mount = block.items<orders::Mount>(block.header().mounts)[2];
+  EXPECT_EQ(block.text(mount.source), "/srv/data");
+  EXPECT_EQ(mount.source.offset, mount.target.offset);
+}
+
 TEST(Orders, LimitsFilterAndTokenArrive) {
   const Reader block(write_orders(sample_bound(), sample_launch()));
   const orders::Header header = block.header();

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/kept.h"
 #include "base/text.h"
 #include "core/path.h"
 #include "lower/seccomp_shared.h"
@@ -186,7 +187,7 @@ std::expected<int, Refusal> bind_and_start(const Session& session) {
   forbid_core_dumps();
   allow_many_descriptors();
   const Launcher launcher = launcher_of(session);
-  const Bound bound = TRY(bind(*session.artifact.plan, launcher, session.command));
+  const Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
   if (!session.dry_run) return start_and_wait(session, launcher, bound);
   const std::string text = print_bound(session.artifact, session.input, bound);
   return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;

@@ -13,46 +13,48 @@ constexpr std::uint64_t always = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 bool Tree::is_host(std::string_view path) const {
   for (; !path.empty(); path = parent_of(path)) {
-    if (private_.contains(path)) return false;
-    if (host_.contains(path)) return true;
+    const auto found = places_.find(path);
+    if (found == places_.end() || found->second == Place::made) continue;
+    return found->second == Place::host;
   }
   return false;
 }
 
 bool Tree::is_private(std::string_view path) const {
   for (; !path.empty(); path = parent_of(path)) {
-    if (host_.contains(path)) return false;
+    const auto found = places_.find(path);
+    if (found != places_.end() && found->second == Place::host) return false;
   }
   return true;
 }
 
 // Inside a mount of the host the parents exist, since the host has them.
 void Tree::parents(const std::string& path) {
-  const std::string parent(parent_of(path));
-  if (parent.empty() || made_.contains(parent) || is_host(parent)) return;
-  directory(parent);
+  const std::string_view parent = parent_of(path);
+  if (parent.empty() || has(parent) || is_host(parent)) return;
+  directory(std::string(parent));
 }
 
 void Tree::directory(const std::string& path, std::uint32_t mode) {
-  if (made_.contains(path) || is_host(path)) return;
+  if (has(path) || is_host(path)) return;
   parents(path);
   mounts_.push_back({.kind = MountKind::directory, .target = path, .mode = mode});
-  made_.insert(path);
+  places_.emplace(path, Place::made);
 }
 
 void Tree::file(const std::string& path, std::string contents, std::uint32_t mode) {
-  if (made_.contains(path) || is_host(path)) return;
+  if (has(path) || is_host(path)) return;
   parents(path);
   mounts_.push_back(
       {.kind = MountKind::file, .target = path, .source = std::move(contents), .mode = mode});
-  made_.insert(path);
+  places_.emplace(path, Place::made);
 }
 
 void Tree::symlink(const std::string& path, std::string target) {
-  if (made_.contains(path) || is_host(path)) return;
+  if (has(path) || is_host(path)) return;
   parents(path);
   mounts_.push_back({.kind = MountKind::symlink, .target = path, .source = std::move(target)});
-  made_.insert(path);
+  places_.emplace(path, Place::made);
 }
 
 void Tree::tmpfs(const std::string& path, std::uint64_t size, std::uint32_t mode,
@@ -63,14 +65,13 @@ void Tree::tmpfs(const std::string& path, std::uint64_t size, std::uint32_t mode
                      .mode = mode,
                      .size = size,
                      .attributes = attributes | always});
-  made_.insert(path);
-  private_.insert(path);
+  places_[path] = Place::own;
 }
 
 void Tree::proc(const std::string& path, std::uint64_t attributes) {
   directory(path);
   mounts_.push_back({.kind = MountKind::proc, .target = path, .attributes = attributes | always});
-  private_.insert(path);
+  places_[path] = Place::own;
 }
 
 void Tree::bind(const std::string& target, const std::string& source, const Identity& identity,
@@ -89,8 +90,7 @@ void Tree::bind(const std::string& target, const std::string& source, const Iden
                      .rights = rights,
                      .in_private = is_private(parent_of(target)),
                      .owned = !rights.empty()});
-  made_.insert(target);
-  host_.insert(target);
+  places_[target] = Place::host;
 }
 
 void Tree::pin(const std::string& path, const Identity& identity, std::uint64_t attributes) {
@@ -98,8 +98,7 @@ void Tree::pin(const std::string& path, const Identity& identity, std::uint64_t 
                      .target = path,
                      .identity = identity,
                      .attributes = attributes | always});
-  made_.insert(path);
-  host_.insert(path);
+  places_[path] = Place::host;
 }
 
 void Tree::cover(const std::string& path, const Identity& identity) {
@@ -107,8 +106,7 @@ void Tree::cover(const std::string& path, const Identity& identity) {
                      .target = path,
                      .identity = identity,
                      .attributes = always | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC});
-  made_.insert(path);
-  host_.insert(path);
+  places_[path] = Place::host;
 }
 
 void Tree::cover_with(const std::string& path, const std::string& made) {
@@ -117,6 +115,12 @@ void Tree::cover_with(const std::string& path, const std::string& made) {
                      .source = made,
                      .attributes = always | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
                      .optional = true});
+}
+
+void Tree::reserve(std::size_t mounts) {
+  constexpr std::size_t rest = 64;  // of what comes after them
+  mounts_.reserve(mounts_.size() + 2 * mounts + rest);
+  places_.reserve(places_.size() + mounts);
 }
 
 void Tree::read_only_at_the_end(const std::string& path) { read_only_.push_back(path); }

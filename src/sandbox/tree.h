@@ -8,9 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "sandbox/bind.h"
@@ -33,11 +34,13 @@ class Tree {
   void cover(const std::string& path, const Identity& identity);
   // A file that was made in the sandbox, in the place of one of the kernel's.
   void cover_with(const std::string& path, const std::string& made);
+  // Room for so many mounts more, each on a mount point that is made for it.
+  void reserve(std::size_t mounts);
   // Added when everything is in place.
   void read_only_at_the_end(const std::string& path);
 
   // True if something made or mounted here already is at this path.
-  [[nodiscard]] bool has(const std::string& path) const { return made_.contains(path); }
+  [[nodiscard]] bool has(std::string_view path) const { return places_.contains(path); }
   // True if the path lies in a mount of the host: there nothing is made.
   [[nodiscard]] bool is_host(std::string_view path) const;
 
@@ -47,12 +50,19 @@ class Tree {
   [[nodiscard]] std::vector<BoundMount> take() &&;
 
  private:
+  // What is at a path: something that was made in a directory of ours, or a mount point.
+  enum class Place { made, own, host };
+  struct Hash {
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the library's name
+    std::size_t operator()(std::string_view text) const {
+      return std::hash<std::string_view>()(text);
+    }
+  };
+
   void parents(const std::string& path);
 
   std::vector<BoundMount> mounts_;
-  std::set<std::string, std::less<>> made_;
-  std::set<std::string, std::less<>> host_;     // mount points of the host's trees
-  std::set<std::string, std::less<>> private_;  // mount points of our own
+  std::unordered_map<std::string, Place, Hash, std::equal_to<>> places_;
   std::vector<std::string> read_only_;
 };
 

@@ -121,6 +121,26 @@ TEST(Tree, APrivateMountOnTopOfTheHostsIsPrivate) {
                    "file /usr/bin/other", "bind /usr/bin/other"}));
 }
 
+TEST(Tree, WhatWasMountedLastIsWhatIsThere) {
+  Tree tree;
+  tree.tmpfs("/srv", 4096, 0755, 0);
+  tree.bind("/srv", "/srv", a_directory, MOUNT_ATTR_RDONLY);
+  EXPECT_TRUE(tree.is_host("/srv/x"));
+  EXPECT_FALSE(tree.is_private("/srv/x"));
+  tree.tmpfs("/srv", 4096, 0755, 0);
+  EXPECT_FALSE(tree.is_host("/srv/x"));
+  EXPECT_TRUE(tree.is_private("/srv/x"));
+}
+
+TEST(Tree, RoomForMountsChangesNothing) {
+  Tree tree;
+  tree.reserve(1000);
+  EXPECT_FALSE(tree.has("/srv"));
+  tree.directory("/srv");
+  tree.reserve(1);
+  EXPECT_EQ(steps(std::move(tree)), (Steps{"directory /srv"}));
+}
+
 TEST(Tree, WholeComponentsDecideWhatBelongsToTheHost) {
   Tree tree;
   tree.bind("/srv/data", "/srv/data", a_directory, 0);

@@ -42,6 +42,12 @@ void begin(Step step);
 // dropped everything that it could be robbed of.
 extern volatile std::uint32_t* init_is_ready;
 
+// Made before the mounts, which add their own rules; the server's process adds the rest and is the
+// only one that it restricts.
+extern int landlock_ruleset;
+void make_landlock_ruleset();                     // server.cc
+long allow_below(long fd, std::uint64_t access);  // server.cc
+
 void build_mounts();                // mounts.cc
 [[noreturn]] void become_server();  // server.cc
 

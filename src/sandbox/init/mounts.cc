@@ -140,6 +140,9 @@ long mount_proc(const Mount& mount) {
 
 // Where init made every directory above the target there is no link to be led astray by.
 long attach_at(long tree, const Mount& mount) {
+  if (mount.access != 0) {
+    if (const long allowed = allow_below(tree, mount.access); allowed < 0) return allowed;
+  }
   if ((mount.flags & orders::in_private) != 0) {
     const long result =
         call(__NR_move_mount, tree, "", new_root, below_root(mount), MOVE_MOUNT_F_EMPTY_PATH);
@@ -267,6 +270,7 @@ void build_mounts() {
   empty_directory = static_cast<int>(open_cover(cover_directory));
   empty_file = static_cast<int>(open_cover(cover_file));
 
+  make_landlock_ruleset();
   begin(Step::mounts);
   const Mount* mounts = items<Mount>(header->mounts);
   for (std::uint32_t i = 0; i < header->mounts.count; ++i) {

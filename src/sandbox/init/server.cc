@@ -78,9 +78,6 @@ struct [[gnu::packed]] PathBeneath {
 
 void apply_landlock() {
   begin(Step::landlock);
-  const std::uint64_t attribute[3] = {header->landlock_handled, 0, header->landlock_scoped};
-  const long ruleset = must(Step::landlock, call(__NR_landlock_create_ruleset, attribute,
-                                                 header->landlock_attribute_size, 0));
   // Paths are real ones. A link on the way was put there meanwhile, in a granted directory, and
   // would lead the rule to something else.
   const open_how how{.flags = O_PATH | O_CLOEXEC,
@@ -88,16 +85,14 @@ void apply_landlock() {
                      .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
   const auto* rules = items<orders::LandlockRule>(header->landlock_rules);
   for (std::uint32_t i = 0; i < header->landlock_rules.count; ++i) {
-    const long fd = must(Step::landlock,
-                         call(__NR_openat2, AT_FDCWD, text(rules[i].path), &how, sizeof(how)), i);
-    const PathBeneath rule{.allowed_access = rules[i].access,
-                           .parent_fd = static_cast<std::int32_t>(fd)};
-    constexpr long path_beneath = 1;
-    must(Step::landlock, call(__NR_landlock_add_rule, ruleset, path_beneath, &rule, 0), i);
+    const long fd =
+        must(Step::landlock, call(__NR_openat2, AT_FDCWD, text(rules[i].path), &how, sizeof(how)),
+             rules[i].index);
+    must(Step::landlock, allow_below(fd, rules[i].access), rules[i].index);
     call(__NR_close, fd);
   }
-  must(Step::landlock, call(__NR_landlock_restrict_self, ruleset, 0));
-  call(__NR_close, ruleset);
+  must(Step::landlock, call(__NR_landlock_restrict_self, landlock_ruleset, 0));
+  call(__NR_close, landlock_ruleset);
 }
 
 // Nothing but 0, 1 and 2 is left to the server. Until the exec the control socket can still tell of
@@ -202,6 +197,21 @@ void install_filter() {
 }
 
 }  // namespace
+
+int landlock_ruleset = -1;
+
+void make_landlock_ruleset() {
+  const std::uint64_t attribute[3] = {header->landlock_handled, 0, header->landlock_scoped};
+  landlock_ruleset =
+      static_cast<int>(must(Step::landlock, call(__NR_landlock_create_ruleset, attribute,
+                                                 header->landlock_attribute_size, 0)));
+}
+
+long allow_below(long fd, std::uint64_t access) {
+  const PathBeneath rule{.allowed_access = access, .parent_fd = static_cast<std::int32_t>(fd)};
+  constexpr long path_beneath = 1;
+  return call(__NR_landlock_add_rule, landlock_ruleset, path_beneath, &rule, 0);
+}
 
 void become_server() {
   open_program();
