@@ -93,7 +93,7 @@ std::string limit_calls() {
   std::vector<lower::Rule> rules;
   for (const core::SyscallId call : needed) rules.push_back({call, lower::allow});
   constexpr std::uint32_t all = ~0U;
-  for (const std::uint32_t family : {AF_INET, AF_INET6}) {
+  for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
     rules.push_back({core::syscall("socket"),
                      lower::allow,
                      {lower::ArgTest{.arg = 0, .mask = all, .value = family}}});
