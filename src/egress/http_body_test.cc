@@ -36,7 +36,7 @@ TEST(HttpBody, OfALengthEndsThere) {
 }
 
 TEST(HttpBody, OfChunksEndsAfterTheLast) {
-  constexpr auto body = "3\r\nabc\r\n00A\r\n0123456789\r\nc\r\n0\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n"sv;
+  constexpr auto body = "3\r\nabc\r\n00A\r\n0123456789\r\na\r\n0\r\n\r\n0\r\n\r\n\r\n0\r\n\r\n"sv;
   BodyReader reader = chunked();
   EXPECT_EQ(reader.take(std::string(body) + "GET / "), body.size());
   EXPECT_TRUE(reader.is_done());
