@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string& name = reading.hello.server_name;
   CAPGATE_ASSERT(reading.hello.has_server_name == !name.empty());
   CAPGATE_ASSERT(reading.progress == Progress::done || !reading.hello.has_server_name);
-  CAPGATE_ASSERT(!name.contains('\0') && name.size() < size);
+  CAPGATE_ASSERT(!name.contains('\0') && name.size() <= size);
   // The bytes of the name are there in their order, with heads of records in between.
   std::size_t at = 0;
   for (const char c : name) {
