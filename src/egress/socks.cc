@@ -1,9 +1,8 @@
 #include "egress/socks.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 
+#include "base/format.h"
 #include "core/ipv6.h"
 
 namespace capgate::egress {
@@ -31,7 +30,7 @@ std::size_t address_size(std::uint8_t type, std::uint8_t first) {
 
 std::string print_address(std::uint8_t type, Bytes address) {
   if (type == ipv4_type) {
-    return fmt::format("{}.{}.{}.{}", address[0], address[1], address[2], address[3]);
+    return format("{}.{}.{}.{}", address[0], address[1], address[2], address[3]);
   }
   if (type == ipv6_type) {
     core::Ipv6Bytes bytes{};
