@@ -178,8 +178,9 @@ constexpr CodeInfo table[] = {
      "character. Without a text the id stands for it.",
      "assert::must be read-only", "assert:db.read_only:\"must be read-only\""},
     {Code::policy_conflict, "POLICY_CONFLICT", "two tools contradict each other",
-     "Two texts for one assertion, or one variable that is sealed by one tool and held by another: "
-     "no union of the two keeps both promises.",
+     "Two texts for one assertion, one variable that is sealed by one tool and held by another, or "
+     "assert:fetch.block_rfc1918 and a net:connect that names a private endpoint: no union of the "
+     "two keeps both promises.",
      "assert:a:\"x\" and assert:a:\"y\"", "assert:a:\"x\""},
     {Code::assert_unrecognized, "ASSERT_UNRECOGNIZED", "no validator covers the assertion",
      "With --validators FILE the host states which assertions it verifies and how. An assertion "

@@ -80,11 +80,12 @@ int run(const Arguments& arguments, Output& output) {
 
   const lower::Target* target =
       lower::find_target(arguments.value("--target").value_or(lower::targets().front().name));
-  const lower::Input input{loaded->manifest, loaded->policy, loaded->options};
+  const Source source = loaded->source();
+  const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
   const auto artifact = target->lower(input);
-  if (!artifact) return report(artifact.error(), loaded->source(), arguments, output);
+  if (!artifact) return report(artifact.error(), source, arguments, output);
   if (arguments.has("--explain")) {
-    output.out += print_explanation(*artifact, input, loaded->source());
+    output.out += print_explanation(*artifact, input, source);
     return Exit::ok;
   }
   using Style = text::JsonWriter::Style;

@@ -137,10 +137,11 @@ int run(const Arguments& arguments, Output& output) {
 #if defined(__aarch64__)
   loaded->options.arch = lower::Arch::aarch64;
 #endif
-  const lower::Input input{loaded->manifest, loaded->policy, loaded->options};
+  const Source source = loaded->source();
+  const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
   const auto& artifact = kept(lower::lower_to_plan(input));
   if (!artifact) {
-    report(artifact.error(), loaded->source(), arguments, output);
+    report(artifact.error(), source, arguments, output);
     return refuse(output);
   }
   const std::string path = variable("PATH");

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "core/built_in.h"
 #include "core/rights.h"
 
 namespace capgate::core {
@@ -128,6 +129,9 @@ struct Words {
   }
 
   std::string operator()(const AssertCapability& assertion) const {
+    if (assertion.id == block_private_id) {
+      return "promises, kept by capgate: it reaches no private address";
+    }
     return format("promises, for the host to verify: {}", escape_for_terminal(assertion.text));
   }
 };
@@ -148,6 +152,10 @@ std::string_view enforcement(const Capability& capability) {
       "cgroup, rlimits, size of private file systems, watchdog",
       "nothing in the sandbox: metadata for the host",
   };
+  const auto* assertion = std::get_if<AssertCapability>(&capability);
+  if (assertion != nullptr && assertion->id == block_private_id) {
+    return "the compiler (no rule names a private endpoint) and the egress broker";
+  }
   return mechanisms[capability.index()];
 }
 

@@ -7,6 +7,7 @@
 #include "base/ranges.h"
 #include "base/render.h"
 #include "base/text.h"
+#include "core/built_in.h"
 #include "core/merge_files.h"
 #include "core/merge_net.h"
 
@@ -57,6 +58,7 @@ class Merger {
     merge_variables();
     merge_limits();
     merge_assertions();
+    check_public_only();
     if (!conflicts_.empty()) {
       sort_diagnostics(conflicts_);
       return std::unexpected(std::move(conflicts_));
@@ -154,6 +156,26 @@ class Merger {
           conflict(other, format("assertion {} has two texts", kept.capability.id),
                    "give it one text, or two ids");
         });
+  }
+
+  // Both places are told: either of the two may be the mistake.
+  void check_public_only() {
+    const auto assertion =
+        std::ranges::find(policy_.assertions, block_private_id,
+                          [](const auto& grant) { return std::string_view(grant.capability.id); });
+    if (assertion == policy_.assertions.end()) return;
+    std::vector<std::string> named;
+    for (const auto& grant : policy_.connect) {
+      if (!names_private_endpoint(grant.capability.endpoint.host)) continue;
+      named.push_back(print(Capability(grant.capability)));
+      conflict(grant,
+               format("{} is private, which assert:{} excludes", named.back(), block_private_id),
+               "remove one of the two");
+    }
+    if (named.empty()) return;
+    conflict(*assertion,
+             format("assert:{} excludes what is declared: {}", block_private_id, join(named, ", ")),
+             "remove one of the two");
   }
 
   template <typename T>

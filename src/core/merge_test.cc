@@ -68,6 +68,25 @@ TEST(Merge, RefusesWhatNoUnionKeeps) {
   EXPECT_TRUE(try_merge({"assert:a:\"x\"", "assert:a:\"x\""}));
 }
 
+TEST(Merge, APublicPolicyNamesNoPrivateEndpoint) {
+  const std::string assertion = "assert:fetch.block_rfc1918:\"no private ranges\"";
+  EXPECT_TRUE(try_merge({assertion, "net:connect:*", "net:connect:8.8.8.8:443"}));
+  EXPECT_TRUE(try_merge({"assert:fetch.block", "net:connect:10.0.0.5:80"}));
+  for (const std::string_view host : {"10.0.0.5", "localhost", "a.localhost", "[::1]"}) {
+    const auto manifest = *read_manifest(manifest_json(
+        {{"net:connect:a.test:443", assertion}, {format("net:connect:{}:80", host)}}));
+    const auto policy = merge(manifest);
+    ASSERT_FALSE(policy) << host;
+    ASSERT_EQ(policy.error().size(), 2U) << "both places";
+    EXPECT_EQ(code_name(policy.error()[0].code), "POLICY_CONFLICT");
+    EXPECT_EQ(policy.error()[0].where, manifest.declared[1].where);
+    EXPECT_TRUE(policy.error()[0].message.contains(format("net:connect:{}:80", host)));
+    EXPECT_EQ(policy.error()[1].where, manifest.declared[2].where);
+    EXPECT_TRUE(policy.error()[1].message.contains("assert:fetch.block_rfc1918"));
+    EXPECT_TRUE(merge(manifest, 0)) << "the tool without it";
+  }
+}
+
 TEST(Merge, ReportsEveryConflictInOrder) {
   const auto policy =
       try_merge({"assert:a:x", "env:inject:A", "env:inject:A?to=h:1", "assert:a:y"});

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "core/built_in.h"
 
 namespace capgate::core {
 namespace {
@@ -38,12 +39,19 @@ Checked<Validators> parse_validators(const text::Document& document) {
   return Validators(std::move(out));
 }
 
+std::string_view validator_of(const AssertCapability& assertion, const Validators& validators) {
+  if (const auto built_in = built_in_validator(assertion.id); !built_in.empty()) return built_in;
+  if (!validators) return {};
+  const auto found = validators->find(assertion.id);
+  return found == validators->end() ? std::string_view() : std::string_view(found->second);
+}
+
 Diagnostics check_assertions(const Policy& policy, const Manifest& manifest,
                              const Validators& validators) {
   Diagnostics mistakes;
   if (!validators) return mistakes;
   for (const auto& grant : policy.assertions) {
-    if (validators->contains(grant.capability.id)) continue;
+    if (!validator_of(grant.capability, validators).empty()) continue;
     mistakes.push_back(
         {.code = Code::assert_unrecognized,
          .where = manifest.declared[grant.origins.front()].where,

@@ -59,5 +59,21 @@ TEST(Validators, AnAssertionThatNobodyVerifiesIsAnError) {
   EXPECT_EQ(mistakes[1].where, manifest->declared[3].where);
 }
 
+TEST(Validators, WhatCapgateKeepsItselfNeedsNoEntry) {
+  const auto manifest = support::read_manifest(
+      support::manifest_json({{"assert:fetch.block_rfc1918", "net:connect:*"}}));
+  ASSERT_TRUE(manifest);
+  const auto policy = merge(*manifest);
+  ASSERT_TRUE(policy);
+  const auto none = parse(R"({"validators": {}})");
+  EXPECT_TRUE(check_assertions(*policy, *manifest, *none).empty());
+
+  const AssertCapability& assertion = policy->assertions[0].capability;
+  EXPECT_TRUE(validator_of(assertion, std::nullopt).starts_with("built in"));
+  const auto claimed = parse(R"({"validators": {"fetch.block_rfc1918": "by hand"}})");
+  EXPECT_TRUE(validator_of(assertion, *claimed).starts_with("built in"));
+  EXPECT_EQ(validator_of({.id = "other", .text = "x"}, std::nullopt), "");
+}
+
 }  // namespace
 }  // namespace capgate::core

@@ -79,7 +79,8 @@ bool is_ambiguous_path(std::string_view path) {
   // Each round makes it shorter, so it ends; one that needs many is doubtful by itself.
   for (int round = 0; text.contains('%'); ++round) {
     auto decoded = decode_once(text);
-    if (!decoded || round == 4 || has_doubtful_part(*decoded)) return true;
+    if (!decoded) return round == 0;  // later it is a '%' that was encoded
+    if (round == 4 || has_doubtful_part(*decoded)) return true;
     if (std::ranges::count(*decoded, '/') != slashes) return true;
     text = *std::move(decoded);
   }

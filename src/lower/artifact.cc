@@ -67,9 +67,8 @@ void write_assertions(JsonWriter& json, const Input& input) {
   for (const auto& grant : input.policy.assertions) {
     const core::AssertCapability& assertion = grant.capability;
     json.begin_object().key("id").string(assertion.id).key("description").string(assertion.text);
-    if (input.options.validators) {
-      json.key("validator").string(input.options.validators->find(assertion.id)->second);
-    }
+    const std::string_view validator = core::validator_of(assertion, input.options.validators);
+    if (!validator.empty()) json.key("validator").string(validator);
     json.end_object();
   }
   json.end_array();

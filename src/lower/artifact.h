@@ -42,6 +42,7 @@ struct Input {
   const core::Manifest& manifest;
   const core::Policy& policy;
   const Options& options;
+  const Source* source = nullptr;  // of the manifest, for the positions in a Plan
 };
 
 // Why some words of an artifact are there: a capability with its origins, or a fixed reason.

@@ -215,6 +215,17 @@ bool Support::unsupported(const Capability& capability, const core::Origins& ori
   return false;
 }
 
+void Support::impossible(const Capability& capability, const core::Origins& origins,
+                         std::string_view reason, std::string help) {
+  std::string text = print(capability);
+  const std::string shown = escape_for_terminal(text);
+  if (!refused_.insert(std::move(text)).second) return;
+  mistakes_.push_back({.code = Code::adapter_unsupported,
+                       .where = input_.manifest.declared[origins.front()].where,
+                       .message = format("{} cannot enforce {}: {}", target_, shown, reason),
+                       .help = std::move(help)});
+}
+
 Checked<std::vector<std::string>> Support::finish() && {
   for (const std::string& accepted : input_.options.accepted) {
     if (accepted_.contains(accepted)) continue;

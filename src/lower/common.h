@@ -76,6 +76,10 @@ class Support {
   bool unsupported(const core::Capability& capability, const core::Origins& origins,
                    std::string reason, std::string help);
 
+  // The target can do nothing sensible with this grant, so that it cannot be accepted either.
+  void impossible(const core::Capability& capability, const core::Origins& origins,
+                  std::string_view reason, std::string help);
+
   // Call at the end: also refuses names that were accepted in vain.
   [[nodiscard]] Checked<std::vector<std::string>> finish() &&;
 

@@ -101,6 +101,15 @@ void write_network(JsonWriter& json, const PlanNetwork& network) {
   json.key("everyPort").boolean(network.every_port);
   json.key("dns").boolean(network.dns);
   write_ports(json, "published", network.published);
+  json.key("capture").string(capture_name(network.capture));
+  if (network.redirect_port != 0) json.key("redirectPort").number(network.redirect_port);
+  write_ports(json, "localhost", network.localhost);
+  json.key("rules").begin_array();
+  for (const PlanRule& rule : network.rules) {
+    json.begin_object().key("capability").string(print(core::Capability(rule.connect)));
+    json.key("at").string(rule.position).end_object();
+  }
+  json.end_array().key("publicOnly").boolean(network.public_only);
   json.end_object();
 }
 
@@ -136,6 +145,15 @@ std::string_view kind_name(PlanMount::Kind kind) {
     case PlanMount::Kind::symlink: return "symlink";
     case PlanMount::Kind::file: return "file";
     case PlanMount::Kind::mask: return "mask";
+  }
+  return "";
+}
+
+std::string_view capture_name(PlanNetwork::Capture capture) {
+  switch (capture) {
+    case PlanNetwork::Capture::none: return "none";
+    case PlanNetwork::Capture::listeners: return "listeners";
+    case PlanNetwork::Capture::redirect: return "redirect";
   }
   return "";
 }

@@ -53,11 +53,27 @@ struct PlanHole {
   std::string meaning;
 };
 
+// One net:connect, and where it is declared: "github.json:12:7".
+struct PlanRule {
+  core::NetConnect connect;
+  std::string position;
+};
+
 struct PlanNetwork {
+  enum class Capture : unsigned char {
+    none,       // nothing may be reached
+    listeners,  // one socket for each port, at every address
+    redirect,   // every port leads to one socket, which is told where it went
+  };
   std::vector<std::uint16_t> listeners;  // ports that the broker accepts on, inside
   std::vector<std::uint16_t> published;  // net:listen: ports that the host's loopback reaches
   bool every_port = false;               // a rule without a port: capture all of them
   bool dns = false;
+  Capture capture = Capture::none;
+  std::uint16_t redirect_port = 0;       // of that one socket; 0 unless redirect
+  std::vector<std::uint16_t> localhost;  // ports of the loopback inside that lead to the host's
+  std::vector<PlanRule> rules;
+  bool public_only = false;  // assert:fetch.block_rfc1918
 };
 
 struct Plan {
@@ -79,6 +95,7 @@ struct Plan {
 };
 
 [[nodiscard]] std::string_view kind_name(PlanMount::Kind kind);
+[[nodiscard]] std::string_view capture_name(PlanNetwork::Capture capture);
 
 void write_plan(text::JsonWriter& json, const Plan& plan);
 

@@ -8,6 +8,7 @@
 #include "core/rights.h"
 #include "core/sensitive.h"
 #include "lower/common.h"
+#include "lower/plan_network.h"
 
 namespace capgate::lower {
 namespace {
@@ -94,7 +95,7 @@ class Planner {
     allow_files();
     filter();
     limit();
-    connect();
+    plan_.network = plan_network(input_, support_);
     set_environment();
 
     Artifact artifact{.target = "plan"};
@@ -315,20 +316,6 @@ class Planner {
       const PlanLimit value = limit_of(policy_, kind);
       if (value.value != 0) plan_.limits.push_back(value);
     }
-  }
-
-  void connect() {
-    for (const auto& grant : policy_.connect) {
-      plan_.network.dns = true;
-      if (const auto port = grant.capability.endpoint.port) {
-        plan_.network.listeners.push_back(*port);
-      } else {
-        plan_.network.every_port = true;
-      }
-    }
-    sort_and_deduplicate(plan_.network.listeners);
-    for (const auto& grant : policy_.listen)
-      plan_.network.published.push_back(grant.capability.port);
   }
 
   void set_environment() {

@@ -83,6 +83,80 @@ TEST(Plan, ListenersFollowTheDeclaredPorts) {
   EXPECT_FALSE(Lowered("plan", {}).artifact().plan->network.dns);
 }
 
+using Ports = std::vector<std::uint16_t>;
+using Capture = PlanNetwork::Capture;
+
+PlanNetwork network(const Strings& capabilities) {
+  const Lowered plan("plan", capabilities);
+  EXPECT_EQ(plan.verdict(), "ok");
+  return plan.ok() ? plan.artifact().plan->network : PlanNetwork{};
+}
+
+TEST(Plan, CapturesByListenersUnlessAPortIsOpenOrTheServersOwn) {
+  EXPECT_EQ(network({}).capture, Capture::none);
+  EXPECT_EQ(network({"net:listen:9000"}).capture, Capture::none);
+  EXPECT_EQ(network({"net:connect:a.example:443", "net:listen:9000"}).capture, Capture::listeners);
+  EXPECT_EQ(network({"net:connect:a.example:443"}).redirect_port, 0);
+  EXPECT_EQ(network({"net:connect:a.example"}).capture, Capture::redirect);
+  EXPECT_EQ(network({"net:connect:a.example:9000", "net:listen:9000"}).capture, Capture::redirect);
+}
+
+TEST(Plan, TheRedirectHasAPortOfItsOwn) {
+  EXPECT_EQ(network({"net:connect:*"}).redirect_port, 61000);
+  EXPECT_EQ(network({"net:connect:*", "net:listen:61000"}).redirect_port, 61001);
+  EXPECT_EQ(
+      network({"net:connect:*", "net:listen:61001", "net:connect:10.0.0.5:61000"}).redirect_port,
+      61002);
+}
+
+TEST(Plan, NamesThePortsThatLeadToTheHostsLoopback) {
+  const Strings capabilities{"net:connect:localhost:5432", "net:connect:127.0.0.1:6379",
+                             "net:connect:[::1]:5432",     "net:connect:app.localhost:3000",
+                             "net:connect:10.0.0.5:80",    "net:connect:a.example:443"};
+  EXPECT_EQ(network(capabilities).localhost, (Ports{3000, 5432, 6379}));
+  EXPECT_EQ(network(capabilities).capture, Capture::listeners);
+}
+
+TEST(Plan, CarriesTheRulesOfTheBroker) {
+  const PlanNetwork plan = network({"net:connect:b.example:443", "net:connect:a.example:443"});
+  ASSERT_EQ(plan.rules.size(), 2U);
+  EXPECT_EQ(print(core::Capability(plan.rules[0].connect)), "net:connect:a.example:443");
+  EXPECT_FALSE(plan.public_only);
+  EXPECT_TRUE(network({"net:connect:*", "assert:fetch.block_rfc1918"}).public_only);
+}
+
+// The refusal's only message.
+std::string refusal(const Strings& capabilities) {
+  const Lowered plan("plan", capabilities);
+  EXPECT_EQ(plan.verdict(), "ADAPTER_UNSUPPORTED") << capabilities.front();
+  return plan.ok() ? "" : plan.mistakes().front().message;
+}
+
+TEST(Plan, RefusesPortsThatAreTaken) {
+  EXPECT_TRUE(refusal({"net:connect:a.example:53"}).contains("DNS"));
+  EXPECT_TRUE(refusal({"net:listen:53"}).contains("DNS"));
+  EXPECT_TRUE(refusal({"net:connect:localhost"}).contains("named"));
+  for (const std::string_view host : {"localhost", "127.0.0.1", "[::1]"}) {
+    EXPECT_TRUE(refusal({format("net:connect:{}:8080", host), "net:listen:8080"})
+                    .contains("net:listen:8080"));
+  }
+  const Lowered accepted("plan", {"net:connect:a.example:53"},
+                         {.accepted = {"net:connect:a.example:53"}});
+  EXPECT_EQ(accepted.verdict(), "ADAPTER_UNSUPPORTED ACCEPT_UNUSED") << "nothing to accept";
+}
+
+TEST(Plan, MethodsAndPathsNeedPlainHttp) {
+  EXPECT_EQ(network({"net:connect:a.example:80?methods=GET&proto=http"}).rules.size(), 1U);
+  EXPECT_EQ(network({"net:connect:a.example:80?paths=/v1/**&proto=http"}).rules.size(), 1U);
+  for (const std::string_view rest : {"methods=GET", "paths=/a", "methods=GET&proto=tls"}) {
+    EXPECT_TRUE(refusal({format("net:connect:a.example:80?{}", rest)}).contains("inside TLS"));
+  }
+  const std::string rule = "net:connect:a.example:443?methods=GET";
+  const Lowered accepted("plan", {rule}, {.accepted = {rule}});
+  ASSERT_EQ(accepted.verdict(), "ok");
+  EXPECT_EQ(accepted.artifact().unenforced, Strings{rule});
+}
+
 TEST(Plan, StatedLimitsAreRequiredAndDefaultsAreNot) {
   const Lowered plan("plan", {"limit:memory:1G"});
   for (const PlanLimit& limit : plan.artifact().plan->limits) {
