@@ -14,6 +14,7 @@ namespace capgate::cli {
 [[nodiscard]] Command explain_command();
 [[nodiscard]] Command run_command();
 [[nodiscard]] Command doctor_command();
+[[nodiscard]] Command audit_command();
 [[nodiscard]] Command targets_command();
 [[nodiscard]] Command version_command();
 [[nodiscard]] Command completion_command();

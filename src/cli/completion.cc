@@ -6,6 +6,8 @@
 namespace capgate::cli {
 namespace {
 
+constexpr std::string_view shells[] = {"bash", "zsh", "fish"};
+
 std::string option_words(const Command& command) {
   std::string words;
   for (const Option& option : command.options) words += format("{} ", option.name);
@@ -18,9 +20,9 @@ std::string command_words() {
   return words + "help";
 }
 
-std::string choice_words(const Option& option) {
+std::string joined(std::span<const std::string_view> choices) {
   std::string words;
-  for (const std::string_view choice : option.choices) {
+  for (const std::string_view choice : choices) {
     words += format("{}{}", words.empty() ? "" : " ", choice);
   }
   return words;
@@ -40,8 +42,14 @@ std::string bash() {
     for (const Option& option : command.options) {
       if (option.choices.empty()) continue;
       out += format("    \"{} {}\") COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")); return ;;\n",
-                    command.name, option.name, choice_words(option));
+                    command.name, option.name, joined(option.choices));
     }
+  }
+  out += "  esac\n  case \"${COMP_WORDS[1]} $COMP_CWORD $cur\" in\n    *\" -\"*) ;;\n";
+  for (const Command& command : commands()) {
+    if (command.verbs.empty()) continue;
+    out += format("    \"{} 2 \"*) COMPREPLY=($(compgen -W \"{}\" -- \"$cur\")); return ;;\n",
+                  command.name, joined(command.verbs));
   }
   out += "  esac\n  case \"${COMP_WORDS[1]}\" in\n";
   for (const Command& command : commands()) {
@@ -85,7 +93,7 @@ std::string zsh_option(const Option& option) {
   const std::string_view repeat = option.repeatable ? "*" : "";
   if (option.value.empty()) return format("'{}{}[{}]'", repeat, option.name, zsh_text(option.help));
   const std::string action =
-      option.choices.empty() ? std::string("_files") : format("({})", choice_words(option));
+      option.choices.empty() ? std::string("_files") : format("({})", joined(option.choices));
   return format("'{}{}=[{}]:{}:{}'", repeat, option.name, zsh_text(option.help),
                 zsh_text(option.value), action);
 }
@@ -108,6 +116,7 @@ std::string zsh() {
   for (const Command& command : commands()) {
     out += format("    {}) _arguments", command.name);
     for (const Option& option : command.options) out += format(" {}", zsh_option(option));
+    if (!command.verbs.empty()) out += format(" '1:what:({})'", joined(command.verbs));
     out += " '--help[show help]' '*:file:_files' ;;\n";
   }
   out +=
@@ -122,10 +131,16 @@ std::string fish() {
   for (const Command& command : commands()) {
     out += format("complete -c capgate -n __fish_use_subcommand -a {} -d '{}'\n", command.name,
                   shell_quoted(command.summary));
+    if (!command.verbs.empty()) {
+      out += format(
+          "complete -c capgate -n '__fish_seen_subcommand_from {0}; and not "
+          "__fish_seen_subcommand_from {1}' -f -a '{1}'\n",
+          command.name, joined(command.verbs));
+    }
     for (const Option& option : command.options) {
       out += format("complete -c capgate -n '__fish_seen_subcommand_from {}' -l {} -d '{}'",
                     command.name, option.name.substr(2), shell_quoted(option.help));
-      if (!option.choices.empty()) out += format(" -x -a '{}'", choice_words(option));
+      if (!option.choices.empty()) out += format(" -x -a '{}'", joined(option.choices));
       if (option.choices.empty() && !option.value.empty()) out += " -r";
       out += '\n';
     }
@@ -139,11 +154,8 @@ int run(const Arguments& arguments, Output& output) {
     output.out += bash();
   } else if (shell == "zsh") {
     output.out += zsh();
-  } else if (shell == "fish") {
-    output.out += fish();
   } else {
-    output.err += "capgate: completion knows bash, zsh and fish\n";
-    return Exit::usage;
+    output.out += fish();
   }
   return Exit::ok;
 }
@@ -161,7 +173,8 @@ Command completion_command() {
           .examples =
               "  source <(capgate completion bash)\n"
               "  capgate completion fish > ~/.config/fish/completions/capgate.fish",
-          .run = run};
+          .run = run,
+          .verbs = shells};
 }
 
 }  // namespace capgate::cli

@@ -10,6 +10,7 @@ enum Exit : int {
   unreadable = 3,     // the input cannot be read, or is not JSON or YAML
   compile_error = 4,  // the input says something that is refused
   unenforceable = 6,  // this machine cannot enforce it, or cannot test it
+  integrity = 8,      // what was written is not what is there
 };
 
 }  // namespace capgate::cli

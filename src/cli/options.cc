@@ -100,7 +100,17 @@ class Reader {
       return fail(format("unexpected word {}", quoted(arguments_.operands[command_.most_operands])),
                   format("usage: {}", usage_line(command_)));
     }
-    return {};
+    return check_verb();
+  }
+
+  std::expected<void, UsageError> check_verb() {
+    if (command_.verbs.empty() || arguments_.operands.empty()) return {};
+    const std::string& word = arguments_.operands.front();
+    if (contains(command_.verbs, std::string_view(word))) return {};
+    const auto best = closest(word, command_.verbs);
+    return fail(
+        format("{} has no {}", command_.name, quoted(word)),
+        best ? format("did you mean {}?", *best) : format("usage: {}", usage_line(command_)));
   }
 
   const Command& command_;

@@ -51,6 +51,7 @@ struct Command {
   int (*run)(const Arguments& arguments, Output& output);
   bool operands_end_options = false;  // the first operand is a command with words of its own
   int (*on_usage_error)(Output& output) = nullptr;  // its own way to end; null: exit code 2
+  std::span<const std::string_view> verbs = {};     // the only first operands, if not empty
 };
 
 struct UsageError {

@@ -286,6 +286,10 @@ std::optional<AuditChain::Fault> AuditChain::feed(std::string_view line) {
 }
 
 std::optional<AuditChain::Fault> AuditChain::finish(bool is_ended) {
+  if (lines_ == 0) {
+    return Fault{
+        .line = 1, .what = Fault::What::start, .message = "there is none: the log is empty"};
+  }
   if (is_broken_ || !unreadable_) return {};
   // Cut by a crash, or being written just now: the next start would end it.
   if (!is_ended) {

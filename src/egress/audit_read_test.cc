@@ -226,6 +226,8 @@ TEST(AuditChainTest, GarbageIsAFaultOtherwise) {
   expect_fault({lines[0], cut, cut, line(4, restart, sha256_hex(cut))}, 2, What::unreadable);
 }
 
+TEST(AuditChainTest, AnEmptyLogHasLostItsStart) { expect_fault({}, 1, What::start); }
+
 TEST(AuditChainTest, ALineThatIsBeingWrittenIsNoFault) {
   AuditChain chain;
   EXPECT_FALSE(chain.feed(chain_of({start})[0]));

@@ -12,7 +12,7 @@ import unittest
 import launch
 from cases import Case
 
-COMMANDS = ["compile", "check", "explain", "doctor", "targets", "version", "completion"]
+COMMANDS = ["compile", "check", "explain", "doctor", "audit", "targets", "version", "completion"]
 # Sorted by bytes these are in order; Danish sorts aa after z, Czech sorts ch after h.
 PATHS = ["/srv/Z", "/srv/aa", "/srv/c", "/srv/ch", "/srv/d", "/srv/h", "/srv/z", "/srv/ä"]
 GOOD = launch.server(*[f"fs:read:{path}" for path in reversed(PATHS)], "env:inject:TOKEN",
@@ -400,11 +400,15 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         self.assertEqual(self.complete_in_bash("compile", "x.json", "--target", "d"), ["docker"])
         self.assertEqual(self.complete_in_bash("check", "--p"), [])
         self.assertEqual(self.complete_in_bash("compile", "go"), ["good.json"])
+        self.assertEqual(self.complete_in_bash("audit", "s"), ["search", "stats"])
+        self.assertEqual(self.complete_in_bash("audit", "verify", "go"), ["good.json"])
+        self.assertEqual(self.complete_in_bash("audit", "search", "--event", "c"),
+                         ["connect", "close"])
 
     def test_every_option_of_the_help_is_completed(self):
         for command in COMMANDS:
             text = self.run_capgate(command, "--help", code=0).stdout
-            options = re.findall(r"(?m)^  (--[a-z-]+)", text)
+            options = re.findall(r"(?m)^  (?:-[a-z], )?(--[a-z-]+)", text)
             self.assertEqual(sorted(self.complete_in_bash(command, "--")), sorted(options))
 
     def test_other_shells_accept_their_scripts(self):
