@@ -142,9 +142,6 @@ class Records:
     def clear(self):
         self.ask(do="clear")
 
-    def answer(self, **turns):
-        self.ask(do="names", names={name.replace("_", "."): value for name, value in turns.items()})
-
     def set_names(self, names):
         self.ask(do="names", names=names)
 

@@ -25,9 +25,8 @@ def mount(*words):
 
 def own_etc(root):
     """A copy of /etc that the lab may change; what only root may read stays out of it."""
-    copy = f"{root}/etc"
+    copy = f"{root}/memory/etc"
     os.mkdir(copy)
-    mount("-t", "tmpfs", "etc", copy)
     subprocess.run(["/usr/bin/cp", "-a", "/etc/.", copy], check=False, stderr=subprocess.DEVNULL)
     for name, text in (("resolv.conf", f"nameserver {addresses.RESOLVER}\n"), ("hosts", HOSTS)):
         if os.path.lexists(f"{copy}/{name}"):
@@ -100,6 +99,8 @@ async def serve(root):
 
 def main():
     root = sys.argv[1]
+    os.mkdir(f"{root}/memory")
+    mount("-t", "tmpfs", "memory", f"{root}/memory")
     internet = start_internet(root)
     own_etc(root)
     lay_cable(internet, root)

@@ -38,20 +38,19 @@ class Stubs:
 
     # ---- DNS ----------------------------------------------------------------------------------
 
-    def resolve(self, message, via):
+    def resolve(self, message, via, at):
         try:
             name, kind, _ = dns_wire.read_question(message)
         except (IndexError, struct.error):
-            self.records.append({"kind": "dns", "name": None, "via": via})
+            self.records.append({"kind": "dns", "name": None, "via": via, "at": at})
             return None
-        self.records.append({"kind": "dns", "name": name, "type": kind, "via": via})
-        # Only a question for addresses takes a turn; both families see the same one.
+        self.records.append({"kind": "dns", "name": name, "type": kind, "via": via, "at": at})
         return dns_wire.answer(message, self.addresses_of(name))
 
     async def serve_dns(self, reader, writer):
         head = await reader.readexactly(2)
         message = await reader.readexactly(int.from_bytes(head, "big"))
-        reply = self.resolve(message, "tcp")
+        reply = self.resolve(message, "tcp", writer.get_extra_info("sockname")[0])
         if reply:
             writer.write(len(reply).to_bytes(2, "big") + reply)
 
@@ -139,14 +138,16 @@ class Stubs:
 
 class Datagrams(asyncio.DatagramProtocol):
     def __init__(self, stubs, is_dns):
-        self.stubs, self.is_dns, self.transport = stubs, is_dns, None
+        self.stubs, self.is_dns, self.transport, self.address = stubs, is_dns, None, None
 
     def connection_made(self, transport):
         self.transport = transport
+        self.address = transport.get_extra_info("sockname")[0]
 
     def datagram_received(self, data, addr):
         if not self.is_dns:
-            self.stubs.records.append({"kind": "udp", "bytes": data.decode("latin-1")})
+            self.stubs.records.append({"kind": "udp", "at": self.address,
+                                       "bytes": data.decode("latin-1")})
             self.transport.sendto(data, addr)
-        elif reply := self.stubs.resolve(data, "udp"):
+        elif reply := self.stubs.resolve(data, "udp", self.address):
             self.transport.sendto(reply, addr)
