@@ -71,7 +71,7 @@ STUBS = (
     *((address, 7000, "datagrams") for address in (RAW, RAW6)),
     *((address, 53, kind) for address in (RESOLVER, OTHER_RESOLVER)
       for kind in ("dns datagrams", "dns")),
-    (API, 9000, "echo"),  # a port beside the web's
+    *((address, 9000, "echo") for address in (API, API6)),  # a port beside the web's
 )
 # At the host's own addresses, which no name of a rule may lead to.
 NEAR_STUBS = tuple((address, port, kind) for address in ("127.0.0.1", "::1", HOST4, HOST6)

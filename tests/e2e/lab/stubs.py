@@ -4,7 +4,8 @@
     {"do": "clear"}
     {"do": "names", "names": {"rebind.test": [["44.128.0.10"], ["127.0.0.1"]]}}
 
-A name has one list of addresses for each question, in turn; the last one stays.
+A name has one list of addresses for each question, in turn; the last one stays. Questions for the
+two families take their turns on their own, so that one look-up sees one turn.
 """
 
 import asyncio
@@ -28,12 +29,14 @@ class Stubs:
         self.set_names({name: [found] for name, found in addresses.NAMES.items()})
 
     def set_names(self, changes):
-        self.names.update({name: list(turns) for name, turns in changes.items()})
+        for name, turns in changes.items():
+            self.names[name] = {kind: list(turns) for kind in ("A", "AAAA")}
 
-    def addresses_of(self, name):
-        turns = self.names.get(name)
-        if turns is None:
+    def addresses_of(self, name, kind):
+        """None: no such name."""
+        if name not in self.names:
             return None
+        turns = self.names[name].get(kind, [[]])
         return turns.pop(0) if len(turns) > 1 else turns[0]
 
     # ---- DNS ----------------------------------------------------------------------------------
@@ -45,7 +48,7 @@ class Stubs:
             self.records.append({"kind": "dns", "name": None, "via": via, "at": at})
             return None
         self.records.append({"kind": "dns", "name": name, "type": kind, "via": via, "at": at})
-        return dns_wire.answer(message, self.addresses_of(name))
+        return dns_wire.answer(message, self.addresses_of(name, kind))
 
     async def serve_dns(self, reader, writer):
         head = await reader.readexactly(2)
@@ -88,7 +91,7 @@ class Stubs:
 
     def answer(self, head, writer):
         """One answer for each head; true if the connection is another protocol's from now on."""
-        if b"\nupgrade: websocket" in head.lower():
+        if b"\nupgrade: websocket" in head.lower() and not head.startswith(b"GET /stay"):
             writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                          b"Connection: Upgrade\r\n\r\n")
             return True

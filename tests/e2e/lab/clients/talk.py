@@ -6,7 +6,8 @@
 One JSON value for each argument: {"got": "text"} or {"error": "ECONNREFUSED", "got": "what came before"}.
 "to" may also be an address; "via" connects there but lets TLS and the text name something else. With
 "until" it stops as soon as so many bytes have come, else at the end or after "seconds" of silence.
-"then" is a list of further texts, each sent when something has come.
+"then" is a list of further texts, each sent when something has come. "pieces" is how many bytes go
+into one segment.
 """
 
 import errno
@@ -49,6 +50,15 @@ def wrap(connection, order):
     return context.wrap_socket(connection, server_hostname=wanted.get("name"))
 
 
+def send(connection, order):
+    data = order.get("send", "").encode("latin-1")
+    size = order.get("pieces", len(data)) or 1
+    if size < len(data):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for at in range(0, len(data), size):
+        connection.sendall(data[at:at + size])
+
+
 def converse(order, got):
     host, port = order["to"]
     kind = socket.SOCK_DGRAM if order.get("udp") else socket.SOCK_STREAM
@@ -58,7 +68,7 @@ def converse(order, got):
         connection.connect(address)
         if "tls" in order:
             connection = wrap(connection, order)
-        connection.sendall(order.get("send", "").encode("latin-1"))
+        send(connection, order)
         if order.get("udp"):
             got += connection.recv(65536)
             return
