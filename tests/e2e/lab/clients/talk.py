@@ -1,0 +1,94 @@
+"""talk.py JSON: sockets by hand, for what no ordinary client can be made to say.
+
+    {"to": ["raw.example.test", 7000], "send": "text", "udp": false, "tls": {"name": "...", "ca": "..."},
+     "until": 4, "half": false}
+
+One JSON value for each argument: {"got": "text"} or {"error": "ECONNREFUSED", "got": "what came before"}.
+"to" may also be an address; "via" connects there but lets TLS and the text name something else. With
+"until" it stops as soon as so many bytes have come, else at the end or after "seconds" of silence.
+"then" is a list of further texts, each sent when something has come. "pieces" is how many bytes go
+into one segment.
+"""
+
+import errno
+import json
+import socket
+import ssl
+import sys
+
+SECONDS = 5
+
+
+def error_name(error):
+    if isinstance(error, socket.timeout):
+        return "silence"
+    if isinstance(error, socket.gaierror):
+        return "no such name"
+    if isinstance(error, ssl.SSLError):
+        return "tls"
+    return errno.errorcode.get(error.errno, str(error))
+
+
+def read(connection, order, got):
+    """Until enough has come, the end, or silence."""
+    enough = order.get("until", 1 << 20)
+    while len(got) < enough:
+        data = connection.recv(65536)
+        if not data:
+            return
+        got += data
+
+
+def wrap(connection, order):
+    wanted = order["tls"]
+    context = ssl.create_default_context(cafile=wanted.get("ca"))
+    context.check_hostname = False
+    if "ca" not in wanted:
+        context.verify_mode = ssl.CERT_NONE
+    if "alpn" in wanted:
+        context.set_alpn_protocols(wanted["alpn"])
+    return context.wrap_socket(connection, server_hostname=wanted.get("name"))
+
+
+def send(connection, order):
+    data = order.get("send", "").encode("latin-1")
+    size = order.get("pieces", len(data)) or 1
+    if size < len(data):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for at in range(0, len(data), size):
+        connection.sendall(data[at:at + size])
+
+
+def converse(order, got):
+    host, port = order["to"]
+    kind = socket.SOCK_DGRAM if order.get("udp") else socket.SOCK_STREAM
+    family, _, _, _, address = socket.getaddrinfo(host, port, 0, kind)[order.get("choice", 0)]
+    with socket.socket(family, kind) as connection:
+        connection.settimeout(order.get("seconds", SECONDS))
+        connection.connect(address)
+        if "tls" in order:
+            connection = wrap(connection, order)
+        send(connection, order)
+        if order.get("udp"):
+            got += connection.recv(65536)
+            return
+        for text in order.get("then", ()):
+            got += connection.recv(65536)
+            connection.sendall(text.encode("latin-1"))
+        if order.get("half"):
+            connection.shutdown(socket.SHUT_WR)
+        read(connection, order, got)
+
+
+def main():
+    for text in sys.argv[1:]:
+        got = bytearray()
+        result = {}
+        try:
+            converse(json.loads(text), got)
+        except OSError as error:
+            result["error"] = error_name(error)
+        print(json.dumps({**result, "got": got.decode("latin-1")}), flush=True)
+
+
+main()
