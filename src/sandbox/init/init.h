@@ -42,6 +42,15 @@ void begin(Step step);
 // dropped everything that it could be robbed of.
 extern volatile std::uint32_t* init_is_ready;
 
+// One message with one descriptor; negative is an errno.
+struct Bytes {
+  const void* data;
+  std::size_t size;
+};
+long send_descriptor(int to, Bytes bytes, long descriptor, long flags);
+
+void make_network();                // network.cc
+void answer_inner_request();        // network.cc
 void build_mounts();                // mounts.cc
 [[noreturn]] void become_server();  // server.cc
 
