@@ -11,6 +11,7 @@
 #include "cli/accepted.h"
 #include "cli/commands.h"
 #include "cli/load.h"
+#include "cli/net_options.h"
 #include "core/path.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
@@ -42,6 +43,9 @@ constexpr Option options[] = {
     {.name = "--trace",
      .value = "FILE|-",
      .help = "write what is refused, with the capability that would allow it"},
+    audit_option,
+    proxy_env_option,
+    net_limit_option,
     {.name = "--dry-run", .help = "print the bound plan and start nothing"},
     {.name = "--accept-unenforced",
      .value = "CAP",
@@ -86,6 +90,12 @@ std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Ou
   return static_cast<int>(*seconds);
 }
 
+// $XDG_STATE_HOME/capgate
+std::string state_base() {
+  const std::string state = variable("XDG_STATE_HOME");
+  return (state.starts_with('/') ? state : home_directory() + "/.local/state") + "/capgate";
+}
+
 // $XDG_STATE_HOME/capgate/NAME/home, made for the user alone. Empty without --profile.
 std::expected<std::string, int> state_directory(const Arguments& arguments, Output& output) {
   const auto name = arguments.value("--profile");
@@ -99,9 +109,7 @@ std::expected<std::string, int> state_directory(const Arguments& arguments, Outp
     return std::unexpected(usage_error(format("--profile cannot be {}", quoted(*name)),
                                        "write letters, digits, '-', '_' and '.'", output));
   }
-  const std::string state = variable("XDG_STATE_HOME");
-  const std::string base = state.starts_with('/') ? state : home_directory() + "/.local/state";
-  const std::string path = format("{}/capgate/{}/home", base, *name);
+  const std::string path = format("{}/{}/home", state_base(), *name);
   if (arguments.has("--dry-run")) return ::access(path.c_str(), F_OK) == 0 ? path : "";
   auto made = sys::make_directories(path);
   if (!made) {
@@ -133,6 +141,8 @@ int run(const Arguments& arguments, Output& output) {
   if (!grace) return refuse(output);
   const auto state = state_directory(arguments, output);
   if (!state) return refuse(output);
+  const auto net = read_net_options(arguments, loaded->policy, output);
+  if (!net) return refuse(output);
   std::vector<std::string> accepted_limits = take_limits(loaded->options.accepted);
 #if defined(__aarch64__)
   loaded->options.arch = lower::Arch::aarch64;
@@ -156,7 +166,11 @@ int run(const Arguments& arguments, Output& output) {
                        .grace = *grace,
                        .report = std::string(arguments.value("--report").value_or("")),
                        .trace = std::string(arguments.value("--trace").value_or("")),
-                       .dry_run = arguments.has("--dry-run")});
+                       .dry_run = arguments.has("--dry-run"),
+                       .audit = std::string(arguments.value("--audit").value_or("")),
+                       .audit_directory = state_base() + "/audit",
+                       .proxy_env = net->proxy_env,
+                       .net_limits = net->limits});
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lower/plan.h"
+#include "sandbox/capture.h"
 #include "sandbox/host_path.h"
 #include "sandbox/orders.h"
 #include "sandbox/program.h"
@@ -80,6 +81,7 @@ struct Bound {
   std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
   std::vector<Masked> masked;
   std::vector<Masked> ways;  // directories between a masked entry and the root of its grant
+  Capture capture;           // empty without net capabilities
   std::vector<sys::Fd> kept;
 };
 

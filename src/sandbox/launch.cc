@@ -41,22 +41,6 @@ std::unexpected<Refusal> refuse(std::string_view what, int error, std::string he
       Refusal{.message = format("{}: {}", what, std::strerror(error)), .help = std::move(help)});
 }
 
-// A file in memory that nobody can change any more.
-std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents, bool runs) {
-  constexpr unsigned noexec_seal = 0x8;
-  constexpr unsigned exec = 0x10;
-  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-  sys::Fd file(::memfd_create(name, flags | (runs ? exec : noexec_seal)));
-  if (file.get() < 0 && errno == EINVAL) file = sys::Fd(::memfd_create(name, flags));
-  if (file.get() < 0) return std::unexpected(errno);
-  if (auto written = sys::write_all(file.get(), contents); !written) {
-    return std::unexpected(written.error().err);
-  }
-  constexpr int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
-  if (::fcntl(file.get(), F_ADD_SEALS, seals) != 0) return std::unexpected(errno);
-  return file;
-}
-
 // ---- in the child -------------------------------------------------------------------------------
 
 struct Child {
@@ -67,7 +51,7 @@ struct Child {
   int errors;
   int orders;
   int init;
-  orders::Step fail_step;
+  const LaunchDetails& details;
 };
 
 [[noreturn]] void give_up(const Child& child, orders::Step step) {
@@ -111,6 +95,8 @@ bool place_descriptors(const Child& child) {
   std::vector<std::pair<int, int>> wanted = {{child.errors, STDERR_FILENO},
                                              {child.orders, orders::orders_fd},
                                              {child.control, orders::control_fd}};
+  const int inner = child.details.inner_sockets;
+  if (inner >= 0) wanted.emplace_back(inner, orders::inner_fd);
   int next = orders::first_tree_fd;
   for (const sys::Fd& tree : child.trees.fds) wanted.emplace_back(tree.get(), next++);
   const int init_fd = next;
@@ -127,7 +113,7 @@ bool place_descriptors(const Child& child) {
 
 // Tests make one of these steps fail.
 void begin(const Child& child, orders::Step step) {
-  if (child.fail_step != step) return;
+  if (child.details.fail_step != step) return;
   errno = EIO;
   give_up(child, step);
 }
@@ -208,14 +194,37 @@ std::expected<sys::Fd, int> owner_map(const Identity& owner, const HostUser& use
   return space;
 }
 
-}  // namespace
-
-HostUser choose_host_user() {
+// Each process id has a number of its own.
+HostUser choose_user(std::uint32_t first) {
   const uid_t uid = ::getuid();
   if (uid != 0) return {.uid = uid, .gid = ::getgid(), .leaves_root = false};
-  std::uint32_t unowned = first_unowned_id + static_cast<std::uint32_t>(::getpid());
+  std::uint32_t unowned = first + static_cast<std::uint32_t>(::getpid());
   while (owns_account(unowned)) ++unowned;
   return {.uid = unowned, .gid = unowned, .leaves_root = true};
+}
+
+}  // namespace
+
+HostUser choose_host_user() { return choose_user(first_unowned_id); }
+
+HostUser choose_broker_user() {
+  constexpr std::uint32_t most_processes = 1U << 22U;
+  return choose_user(first_unowned_id + 2 * most_processes);
+}
+
+std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents, bool runs) {
+  constexpr unsigned noexec_seal = 0x8;
+  constexpr unsigned exec = 0x10;
+  const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  sys::Fd file(::memfd_create(name, flags | (runs ? exec : noexec_seal)));
+  if (file.get() < 0 && errno == EINVAL) file = sys::Fd(::memfd_create(name, flags));
+  if (file.get() < 0) return std::unexpected(errno);
+  if (auto written = sys::write_all(file.get(), contents); !written) {
+    return std::unexpected(written.error().err);
+  }
+  constexpr int seals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+  if (::fcntl(file.get(), F_ADD_SEALS, seals) != 0) return std::unexpected(errno);
+  return file;
 }
 
 std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& user) {
@@ -260,7 +269,7 @@ std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& use
 
 std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser& user,
                                        const Trees& trees, const Placement& placement,
-                                       orders::Step fail_step) {
+                                       const LaunchDetails& details) {
   const std::string_view image(
       capgate_init_image, static_cast<std::size_t>(capgate_init_image_end - capgate_init_image));
   auto init = sealed_file("capgate-init", image, true);
@@ -295,7 +304,7 @@ std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser
   const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &args, sizeof(args)));
   if (pid == 0) {
     run_child({user, trees, placement, inner.get(), errors_inner.get(), block->get(), init->get(),
-               fail_step});
+               details});
   }
   const int error = errno;
   if (user.leaves_root && !return_to_root()) return refuse("cannot return to root", errno);

@@ -46,6 +46,13 @@ struct HostUser {
   std::uint32_t inside = 1000;  // the id of both in the sandbox
 };
 [[nodiscard]] HostUser choose_host_user();
+// Another one, so that the broker has no right over the sandbox's namespaces, which their owner
+// has.
+[[nodiscard]] HostUser choose_broker_user();
+
+// A file in memory that nobody can change any more; the error is an errno.
+[[nodiscard]] std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents,
+                                                      bool runs);
 
 // Detached mounts with the owner of each granted path mapped to the sandbox's user, and their
 // places in `bound.mounts`. Only for root.
@@ -55,9 +62,14 @@ struct Trees {
 };
 [[nodiscard]] std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& user);
 
+struct LaunchDetails {
+  orders::Step fail_step = orders::Step::none;
+  int inner_sockets = -1;  // becomes orders::inner_fd
+};
+
 [[nodiscard]] std::expected<Sandbox, Refusal> launch(const std::string& orders,
                                                      const HostUser& user, const Trees& trees,
                                                      const Placement& placement,
-                                                     orders::Step fail_step = orders::Step::none);
+                                                     const LaunchDetails& details = {});
 
 }  // namespace capgate::sandbox

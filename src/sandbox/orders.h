@@ -17,7 +17,8 @@ inline constexpr std::uint64_t magic = 0x3165746167706163;  // "capgate1"
 // Descriptors that init is started with: 0, 1 and 2 are the server's.
 inline constexpr int orders_fd = 3;
 inline constexpr int control_fd = 4;
-inline constexpr int first_tree_fd = 5;
+inline constexpr int inner_fd = 5;  // only where ports are published: requests for sockets
+inline constexpr int first_tree_fd = 6;
 
 // Bytes of the block. A NUL follows them, so that they can be handed to the kernel.
 struct Text {
@@ -38,6 +39,7 @@ enum class Step : std::uint32_t {
   read_orders,   // from here on in init
   reset,         // signals, personality, umask, session
   loopback,      //
+  network,       // routes, redirects and sockets of the capture, which are sent out
   host_name,     //
   private_tree,  // no mount of the sandbox reaches the host
   new_root,      //
@@ -104,6 +106,36 @@ struct Limit {
   std::uint64_t value = 0;  // soft and hard
 };
 
+// One send() of complete netlink messages, the last of which asks for an acknowledgement.
+struct NetlinkMessage {
+  std::uint32_t protocol = 0;
+  std::uint32_t flags = 0;
+  Text bytes;
+};
+
+struct SocketOption {
+  std::int32_t level = 0;
+  std::int32_t name = 0;
+  std::int32_t value = 0;
+};
+
+// A socket that is made inside and sent out.
+struct Socket {
+  std::uint32_t domain = 0;
+  std::uint32_t type = 0;
+  std::uint32_t protocol = 0;
+  std::uint32_t backlog = 0;  // 0: it does not listen
+  std::uint32_t flags = 0;
+  Text address;  // struct sockaddr
+  List options;  // SocketOption
+  List filter;   // struct sock_filter, in force before the socket is bound
+};
+
+// Of netlink messages and sockets.
+inline constexpr std::uint32_t may_lack = 1;   // IPv6 is off: left out, and that is told
+inline constexpr std::uint32_t with_ipv6 = 2;  // left out where IPv6 is off
+inline constexpr std::uint32_t instead = 4;    // only where the socket before it was left out
+
 struct Header {
   std::uint64_t magic = 0;
   std::uint32_t size = 0;       // of the whole block
@@ -114,6 +146,8 @@ struct Header {
   List arguments;               // Text
   List environment;             // Text
   List filter;                  // struct sock_filter
+  List netlink;                 // NetlinkMessage
+  List sockets;                 // Socket
   Text program;
   std::uint64_t program_device = 0;
   std::uint64_t program_inode = 0;
@@ -123,7 +157,9 @@ struct Header {
   std::uint32_t gid = 0;
   std::uint32_t drop_groups = 0;  // 1: the id map allows setgroups
   std::uint32_t root_inodes = 0;
-  std::uint32_t listen = 0;  // 1: the filter wants a listener, which is sent to the supervisor
+  std::uint32_t listen = 0;       // 1: the filter wants a listener, which is sent to the supervisor
+  std::uint32_t has_network = 0;  // 1: the sockets are sent, and the server waits for `go`
+  std::uint32_t inner_sockets = 0;  // 1: inner_fd is there
   std::uint32_t landlock_attribute_size = 0;
   std::uint64_t landlock_handled = 0;
   std::uint64_t landlock_scoped = 0;
@@ -132,15 +168,26 @@ struct Header {
 
 // From init, or from the server's process before it runs the server.
 struct Report {
-  enum class Kind : std::uint32_t { failed, exited, listener };
+  enum class Kind : std::uint32_t {
+    failed,
+    exited,
+    listener,
+    socket,         // `index` of Header::sockets, with its descriptor
+    network_ready,  // after the last of them; `value` 1: with IPv6
+  };
   Kind kind = Kind::failed;
   Step step = Step::none;
   std::int32_t value = 0;   // errno, or the wait status
-  std::uint32_t index = 0;  // of the mount or rule
+  std::uint32_t index = 0;  // of the mount, the rule, or the message or (after those) the socket
 };
 
-// From the supervisor: send this signal to the server. The end of the stream ends the sandbox.
+// From the supervisor. The end of the stream ends the sandbox.
 struct Command {
+  enum class Kind : std::uint32_t {
+    signal,  // send it to the server
+    go,      // somebody accepts on the sockets: the server may run
+  };
+  Kind kind = Kind::signal;
   std::uint32_t signal = 0;
 };
 

@@ -140,6 +140,33 @@ List write_limits(Writer& writer, const Launch& launch) {
   return writer.list(out);
 }
 
+List write_messages(Writer& writer, const Capture& capture) {
+  std::vector<orders::NetlinkMessage> out;
+  out.reserve(capture.messages.size());
+  for (const CaptureMessage& message : capture.messages) {
+    out.push_back({.protocol = message.protocol,
+                   .flags = message.flags,
+                   .bytes = writer.text(message.bytes)});
+  }
+  return writer.list(out);
+}
+
+List write_sockets(Writer& writer, const Capture& capture) {
+  std::vector<orders::Socket> out;
+  out.reserve(capture.sockets.size());
+  for (const CaptureSocket& socket : capture.sockets) {
+    out.push_back({.domain = socket.domain,
+                   .type = socket.type,
+                   .protocol = socket.protocol,
+                   .backlog = socket.backlog,
+                   .flags = socket.flags,
+                   .address = writer.text(socket.address),
+                   .options = writer.list(socket.options),
+                   .filter = writer.list(socket.filter)});
+  }
+  return writer.list(out);
+}
+
 }  // namespace
 
 std::string write_orders(const Bound& bound, const Launch& launch) {
@@ -159,6 +186,8 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
        .arguments = writer.texts(bound.arguments),
        .environment = writer.texts(bound.environment),
        .filter = writer.list(launch.filter.code),
+       .netlink = write_messages(writer, bound.capture),
+       .sockets = write_sockets(writer, bound.capture),
        .program = writer.text(bound.program),
        .program_device = bound.program_identity.device,
        .program_inode = bound.program_identity.inode,
@@ -169,6 +198,8 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
        .drop_groups = launch.drop_groups ? 1U : 0U,
        .root_inodes = static_cast<std::uint32_t>(bound.mounts.size()) + spare_inodes,
        .listen = launch.listen ? 1U : 0U,
+       .has_network = bound.capture.is_needed() ? 1U : 0U,
+       .inner_sockets = bound.capture.inner_sockets ? 1U : 0U,
        .landlock_attribute_size = bound.landlock_attribute_size,
        .landlock_handled = bound.landlock_handled,
        .landlock_scoped = bound.landlock_scoped,

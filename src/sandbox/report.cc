@@ -76,6 +76,23 @@ void write_mounts(JsonWriter& json, const Bound& bound) {
   json.end_array();
 }
 
+// What init makes of the network, without the bytes.
+void write_capture(JsonWriter& json, const Capture& capture) {
+  json.key("capture").begin_object();
+  json.key("messages").begin_array();
+  for (const CaptureMessage& message : capture.messages) json.string(message.what);
+  json.end_array().key("sockets").begin_array();
+  for (const CaptureSocket& socket : capture.sockets) {
+    if ((socket.flags & orders::instead) != 0) continue;
+    json.begin_object().key("kind").string(sandbox::kind_name(socket.kind));
+    if (socket.port != 0) json.key("port").number(socket.port);
+    json.end_object();
+  }
+  json.end_array();
+  json.key("inboundSockets").boolean(capture.inner_sockets);
+  json.end_object();
+}
+
 void write_bound(JsonWriter& json, const Bound& bound) {
   json.key("bound").begin_object();
   json.key("program").string(bound.program);
@@ -90,6 +107,7 @@ void write_bound(JsonWriter& json, const Bound& bound) {
     json.end_object();
   }
   json.end_array();
+  if (bound.capture.is_needed()) write_capture(json, bound.capture);
   write_strings(json, "notes", bound.notes);
   write_strings(json, "notHeld", bound.not_held);
   json.end_object();
@@ -118,8 +136,39 @@ std::string_view words_for(std::string_view rights) {
   return "can be read";
 }
 
-void write_guarantees(JsonWriter& json, const lower::Plan& plan, const Bound& bound,
-                      const Launcher& launcher, const HostUser& user) {
+void write_network_guarantees(Reporter& report, const Run& run) {
+  const core::Policy& policy = run.input.policy;
+  if (policy.connect.empty()) {
+    report.guarantee("no network but the sandbox's own loopback", "network namespace");
+  }
+  for (const auto& grant : policy.connect) {
+    report.guarantee(format("{} can be reached", print(core::Capability(grant.capability))),
+                     "network namespace without a way out, capgate-broker");
+  }
+  if (!policy.connect.empty()) {
+    report.guarantee("no other host or port can be reached",
+                     "network namespace without a way out, capgate-broker");
+    report.guarantee("names are answered by capgate, and asked outside only when one is dialled",
+                     "DNS sockets of the network namespace, capgate-broker");
+    report.guarantee("the name that TLS or plain HTTP says on the wire is the one that was allowed",
+                     "capgate-broker: SNI of each TLS connection, Host of each plain HTTP request");
+  }
+  for (const auto& grant : policy.listen) {
+    report.guarantee(
+        format("port {} inside is reached from this host's loopback alone", grant.capability.port),
+        "capgate-broker, at 127.0.0.1 and ::1");
+  }
+  if (!run.audit.empty()) {
+    report.guarantee("each connection is written down before it is opened",
+                     format("hash-chained lines in {}", run.audit));
+  }
+}
+
+void write_guarantees(JsonWriter& json, const Run& run) {
+  const lower::Plan& plan = *run.artifact.plan;
+  const Bound& bound = run.bound;
+  const Launcher& launcher = run.launcher;
+  const HostUser& user = run.user;
   json.key("guarantees").begin_array();
   Reporter report(json);
   for (const BoundMount& mount : bound.mounts) {
@@ -144,7 +193,7 @@ void write_guarantees(JsonWriter& json, const lower::Plan& plan, const Bound& bo
                        "read-only mount over itself, ancestors pinned");
     }
   }
-  report.guarantee("no network but the sandbox's own loopback", "network namespace");
+  write_network_guarantees(report, run);
   report.guarantee(plan.programs.empty() ? "no child process, no second exec"
                                          : "only declared programs can be run",
                    plan.programs.empty()
@@ -216,10 +265,12 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
         "everyone");
   }
   if (plan.network.dns) {
-    out.emplace_back("declared net:connect endpoints are not reachable: there is no network yet");
+    out.emplace_back(
+        "what is said inside TLS is not seen: the inner name of an encrypted hello (ECH) and the "
+        "Host of an HTTPS request are not verified");
   }
   if (!plan.network.published.empty()) {
-    out.emplace_back("declared net:listen ports are not reachable from outside: not there yet");
+    out.emplace_back("every program of this host can connect to the published ports");
   }
   if (plan.seccomp.unix_sockets && grants_a_directory(bound)) {
     out.emplace_back("a socket of the host that lies in a granted directory can be connected to");
@@ -251,7 +302,7 @@ std::string print_bound(const lower::Artifact& artifact, const lower::Input& inp
 }
 
 std::string print_report(const Run& run) {
-  const auto& [artifact, input, bound, limits, launcher, user, outcome] = run;
+  const auto& [artifact, input, bound, limits, launcher, user, outcome, audit] = run;
   const lower::Plan& plan = *artifact.plan;
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().key("schemaVersion").number(1);
@@ -260,12 +311,13 @@ std::string print_report(const Run& run) {
       .string("native")
       .key("landlockAbi")
       .number(static_cast<std::uint64_t>(launcher.landlock_abi));
+  if (!audit.empty()) json.key("audit").string(audit);
   json.key("policyHash").string(input.policy.hash);
   json.key("manifestHash").string(input.manifest.hash);
   json.key("program").string(bound.program);
   write_strings(json, "executables", bound.executables);
   write_environment(json, bound);
-  write_guarantees(json, plan, bound, launcher, user);
+  write_guarantees(json, run);
   write_limits(json, limits);
   write_strings(json, "notHeld", exceptions(plan, bound, limits, user));
   std::vector<std::string> unenforced = artifact.unenforced;

@@ -22,6 +22,7 @@ struct Run {
   const Launcher& launcher;
   const HostUser& user;
   const Outcome& outcome;
+  const std::string audit;  // the file of the network's decisions; empty without net
 };
 
 [[nodiscard]] std::string print_bound(const lower::Artifact& artifact, const lower::Input& input,

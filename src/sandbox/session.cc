@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 
 #include "base/format.h"
 #include "base/kept.h"
@@ -15,6 +16,7 @@
 #include "core/path.h"
 #include "lower/seccomp_shared.h"
 #include "sandbox/landlock.h"
+#include "sandbox/network.h"
 #include "sandbox/report.h"
 #include "sandbox/stderr_copy.h"
 #include "sandbox/stdio.h"
@@ -140,11 +142,43 @@ void write_report(const sys::Fd& file, const Run& run) {
   }
 }
 
+// Started first: the broker gets ready while the sandbox is made. Null where nothing is declared.
+std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& session,
+                                                               const NetworkPlan& plan,
+                                                               const Bound& bound) {
+  if (!plan.is_needed()) return nullptr;
+  return open_network({.plan = plan,
+                       .server = session.artifact.plan->server,
+                       .policy_hash = session.input.policy.hash,
+                       .limits = session.net_limits,
+                       .audit = session.audit,
+                       .audit_directory = session.audit_directory},
+                      bound);
+}
+
+// In place of what the caller's variables of these names say.
+void set_proxy_variables(Bound& bound) {
+  if (bound.capture.proxy_port == 0) return;
+  for (std::string& variable : proxy_variables(bound.capture.proxy_port)) {
+    const std::string name = variable.substr(0, variable.find('=') + 1);
+    std::erase_if(bound.environment,
+                  [&](const std::string& entry) { return entry.starts_with(name); });
+    bound.environment.push_back(std::move(variable));
+  }
+}
+
+// Everything about the end of a run that is not its exit status.
+void tell_end(const Bound& bound, const Outcome& outcome) {
+  if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));
+  tell_appeared(bound);
+}
+
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
-                                           const Bound& bound) {
+                                           const NetworkPlan& net, const Bound& bound) {
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
+  const std::unique_ptr<Network> network = TRY(start_network(session, net, bound));
   const Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   HostUser user = choose_host_user();
   user.inside = bound.uid;
@@ -165,20 +199,27 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
                                    .help = "capgate could not be told to end; see capgate doctor"});
   }
-  Sandbox sandbox =
-      TRY(launch(write_orders(bound, orders), user, trees, limits.placement(), orders.fail_step));
-  const Watch watch{.grace = session.grace, .masks = masks};
+  Sandbox sandbox = TRY(launch(
+      write_orders(bound, orders), user, trees, limits.placement(),
+      {.fail_step = orders.fail_step, .inner_sockets = network ? network->inner.get() : -1}));
+  if (network) network->inner = sys::Fd();
+  const Watch watch{.grace = session.grace,
+                    .masks = masks,
+                    .broker = network ? &network->broker : nullptr,
+                    .capture = &bound.capture};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
+  if (network) network->broker.end();
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
-  if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));
-  tell_appeared(bound);
+  if (outcome.refusal) return std::unexpected(*outcome.refusal);
+  tell_end(bound, outcome);
   write_report(report, {.artifact = session.artifact,
                         .input = session.input,
                         .bound = bound,
                         .limits = limits,
                         .launcher = launcher,
                         .user = user,
-                        .outcome = outcome});
+                        .outcome = outcome,
+                        .audit = network ? network->audit_path : std::string()});
   return outcome.exit_code;
 }
 
@@ -187,8 +228,11 @@ std::expected<int, Refusal> bind_and_start(const Session& session) {
   forbid_core_dumps();
   allow_many_descriptors();
   const Launcher launcher = launcher_of(session);
-  const Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
-  if (!session.dry_run) return start_and_wait(session, launcher, bound);
+  Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
+  const NetworkPlan network = network_plan(session.input);
+  bound.capture = make_capture(network, session.proxy_env ? WithProxy::yes : WithProxy::no);
+  set_proxy_variables(bound);
+  if (!session.dry_run) return start_and_wait(session, launcher, network, bound);
   const std::string text = print_bound(session.artifact, session.input, bound);
   return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;
 }

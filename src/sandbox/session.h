@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/policy.h"
+#include "egress/policy.h"
 #include "lower/artifact.h"
 
 namespace capgate::sandbox {
@@ -24,6 +25,10 @@ struct Session {
   std::string report;  // a file, or empty
   std::string trace;   // a file, "-" for stderr, or empty
   bool dry_run = false;
+  std::string audit;            // a file, or empty: a new one in
+  std::string audit_directory;  // which is made where net is declared
+  bool proxy_env = false;
+  egress::EgressLimits net_limits;
 };
 
 // Runs it, and says on stderr what a person should know. The server's exit status, or 125, 126,

@@ -1,5 +1,7 @@
 #include "sandbox/steps.h"
 
+#include <linux/netlink.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -26,6 +28,7 @@ constexpr std::array<Named, static_cast<std::size_t>(Step::count)> steps = {{
     {"read_orders", "reading the orders"},
     {"reset", "resetting signals, session and umask"},
     {"loopback", "bringing the loopback interface up"},
+    {"network", "making the routes and sockets of the network"},
     {"host_name", "setting the host name"},
     {"private_tree", "making the mounts private"},
     {"new_root", "making the new root"},
@@ -46,6 +49,26 @@ constexpr std::array<Named, static_cast<std::size_t>(Step::count)> steps = {{
     {"exec", "running the program"},
     {"init_drop", "dropping init's own rights"},
 }};
+
+// Messages are counted before sockets.
+void explain_network(const orders::Report& report, const Capture& capture, std::string& what,
+                     std::string& help) {
+  if (report.index >= capture.messages.size()) {
+    const std::size_t index = report.index - capture.messages.size();
+    if (index < capture.sockets.size()) {
+      what += format(" ({} on port {})", kind_name(capture.sockets[index].kind),
+                     capture.sockets[index].port);
+    }
+    return;
+  }
+  what += format(" ({})", capture.messages[report.index].what);
+  if (capture.messages[report.index].protocol == NETLINK_NETFILTER) {
+    what += ": this kernel has no nf_tables redirect";
+    help =
+        "declare the ports instead (net:connect:HOST:PORT), and no net:listen for the same port; "
+        "or load the kernel's modules nft_chain_nat and nft_redir";
+  }
+}
 
 }  // namespace
 
@@ -69,6 +92,7 @@ Refusal explain_failure(const orders::Report& report, const Bound& bound) {
     why = "it changed while it was being granted";
     help = "start again when nothing moves it";
   }
+  if (report.step == Step::network) explain_network(report, bound.capture, what, help);
   int code = 125;
   if (report.step == Step::exec) {
     code = report.value == ENOENT ? 127 : 126;

@@ -1,6 +1,7 @@
 #include "sandbox/steps.h"
 
 #include <gtest/gtest.h>
+#include <linux/netlink.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -50,6 +51,7 @@ TEST(Steps, NamesStandAtTheirSteps) {
   EXPECT_EQ(step_name(Step::read_orders), "read_orders");
   EXPECT_EQ(step_name(Step::reset), "reset");
   EXPECT_EQ(step_name(Step::loopback), "loopback");
+  EXPECT_EQ(step_name(Step::network), "network");
   EXPECT_EQ(step_name(Step::host_name), "host_name");
   EXPECT_EQ(step_name(Step::private_tree), "private_tree");
   EXPECT_EQ(step_name(Step::new_root), "new_root");
@@ -84,6 +86,22 @@ TEST(Steps, AFailedMountOrRuleIsNamed) {
             std::string::npos);
   // An index that is none must not be read.
   EXPECT_NE(explain_failure(failed(Step::mounts, EACCES, 99), bound).message, "");
+}
+
+TEST(Steps, AFailedRedirectSaysWhatToDeclareInstead) {
+  Bound bound;
+  bound.capture.messages = {{.protocol = NETLINK_ROUTE, .what = "route"},
+                            {.protocol = NETLINK_NETFILTER, .what = "redirect"}};
+  bound.capture.sockets = {{.kind = egress::wire::SocketKind::capture, .port = 443}};
+  const Refusal redirect = explain_failure(failed(Step::network, EOPNOTSUPP, 1), bound);
+  EXPECT_NE(redirect.message.find("no nf_tables redirect"), std::string::npos) << redirect.message;
+  EXPECT_NE(redirect.help.find("declare the ports"), std::string::npos) << redirect.help;
+  EXPECT_EQ(explain_failure(failed(Step::network, EPERM, 0), bound).message.find("nf_tables"),
+            std::string::npos);
+  const std::string socket = explain_failure(failed(Step::network, EPERM, 2), bound).message;
+  EXPECT_NE(socket.find("capture on port 443"), std::string::npos) << socket;
+  // An index that is none must not be read.
+  EXPECT_NE(explain_failure(failed(Step::network, EPERM, 99), bound).message, "");
 }
 
 TEST(Steps, AChangedPathIsSaidInWords) {

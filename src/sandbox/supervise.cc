@@ -64,7 +64,7 @@ class Supervisor {
 
  private:
   void wait_once() {
-    enum : std::size_t { control, init, errors, signals, input, masks, trace, count };
+    enum : std::size_t { control, init, errors, signals, input, masks, trace, broker, count };
     pollfd polls[count] = {};
     for (auto& poll : polls) poll.fd = -1;
     polls[control] = {sandbox_.control.get(), POLLIN, 0};
@@ -74,6 +74,7 @@ class Supervisor {
     if (watch_.grace && !end_of_input_) polls[input] = {STDIN_FILENO, POLLRDHUP, 0};
     polls[masks] = {watch_.masks.fd(), POLLIN, 0};
     if (tracer_ != nullptr) polls[trace] = {tracer_->fd(), POLLIN, 0};
+    if (watch_.broker != nullptr) polls[broker] = {watch_.broker->fd(), POLLIN, 0};
     if (::poll(polls, count, timeout()) < 0 && errno != EINTR) {
       return kill_all(format("poll: {}", std::strerror(errno)));
     }
@@ -84,6 +85,7 @@ class Supervisor {
     if (polls[masks].revents != 0) check_masks();
     if (polls[control].revents != 0) read_report();
     if (polls[init].revents != 0) ended_ = true;
+    if (watch_.broker != nullptr && !ended_) step_broker();
     watch_limits();
     end_after_input();
   }
@@ -95,6 +97,9 @@ class Supervisor {
     };
     if (limits_.watched_memory()) earlier(next_look_);
     if (end_of_input_ && watch_.grace) earlier(std::min(Clock::now() + watch_interval, next_step_));
+    if (watch_.broker != nullptr && watch_.broker->deadline()) {
+      earlier(*watch_.broker->deadline());
+    }
     if (copy_.is_throttled()) earlier(Clock::now() + watch_interval);
     if (!next) return -1;
     const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now());
@@ -109,8 +114,8 @@ class Supervisor {
     }
   }
 
-  void send(int signal) {
-    const orders::Command command{.signal = static_cast<std::uint32_t>(signal)};
+  void send(int signal) { send({.signal = static_cast<std::uint32_t>(signal)}); }
+  void send(const orders::Command& command) {
     (void)::send(sandbox_.control.get(), &command, sizeof(command), MSG_NOSIGNAL | MSG_DONTWAIT);
   }
 
@@ -133,7 +138,36 @@ class Supervisor {
       case orders::Report::Kind::listener:
         if (tracer_ != nullptr) tracer_->listen(sys::Fd(*fd));
         break;
+      case orders::Report::Kind::socket: take_socket(report.index, sys::Fd(*fd)); break;
+      case orders::Report::Kind::network_ready:
+        if (watch_.broker != nullptr) watch_.broker->complete(report.value != 0);
+        break;
     }
+  }
+
+  // ---- the network ------------------------------------------------------------------------------
+
+  void take_socket(std::uint32_t index, sys::Fd fd) {
+    if (watch_.broker == nullptr || index >= watch_.capture->sockets.size() || fd.get() < 0) {
+      return refuse({.message = "a socket of the sandbox did not arrive",
+                     .help = "raise the limit of open files (ulimit -n)"});
+    }
+    const CaptureSocket& made = watch_.capture->sockets[index];
+    watch_.broker->add({.fd = std::move(fd), .kind = made.kind, .port = made.port});
+  }
+
+  // The server runs once the broker has its sockets. Without a broker there is no sandbox.
+  void step_broker() {
+    const auto progress = watch_.broker->step();
+    if (!progress) return refuse(progress.error());
+    if (*progress != Broker::Progress::server_may_start) return;
+    server_runs_ = true;
+    send({.kind = orders::Command::Kind::go});
+  }
+
+  void refuse(const Refusal& refusal) {
+    if (!server_runs_ && !outcome_.refusal) outcome_.refusal = refusal;
+    kill_all(refusal.message);
   }
 
   // The descriptor that came along, -1 for none; nothing at the end of the stream.
@@ -212,7 +246,7 @@ class Supervisor {
   }
 
   void finish() {
-    if (outcome_.failure) return;
+    if (outcome_.failure || outcome_.refusal) return;
     if (status_) {
       outcome_.exit_code = exit_code_of(*status_);
       if (WIFSIGNALED(*status_)) outcome_.explanation = limits_.explain_end();
@@ -232,6 +266,7 @@ class Supervisor {
   Outcome outcome_;
   std::optional<int> status_;
   bool ended_ = false;
+  bool server_runs_ = false;  // told only with a broker
   bool end_of_input_ = false;
   int stage_ = 0;
   std::optional<Clock::time_point> deadline_;

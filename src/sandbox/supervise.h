@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "sandbox/broker.h"
 #include "sandbox/launch.h"
 #include "sandbox/limits.h"
 #include "sandbox/mask_watch.h"
@@ -17,11 +18,14 @@ namespace capgate::sandbox {
 struct Watch {
   std::optional<int> grace;  // seconds after end of input before TERM, then KILL
   MaskWatch& masks;
+  Broker* broker = nullptr;          // with net capabilities
+  const Capture* capture = nullptr;  // then: what its sockets are
 };
 
 struct Outcome {
   int exit_code = 125;
   std::optional<orders::Report> failure;  // a step that did not succeed: the server never ran
+  std::optional<Refusal> refusal;         // the broker did not start: the server never ran
   std::string explanation;                // why capgate ended it, if it did
 };
 

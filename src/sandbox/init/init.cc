@@ -112,13 +112,14 @@ long fork() {
 // orders hold. Nor can the server look into init.
 void drop_everything() {
   begin(Step::init_drop);
+  const int first_unwanted = header->inner_sockets != 0 ? orders::first_tree_fd : orders::inner_fd;
   const std::uint32_t size = header->size;
   const std::uint32_t uid = header->uid;
   const std::uint32_t gid = header->gid;
   must(Step::init_drop, call(__NR_munmap, header, size));
   constexpr long last = ~0U;
   must(Step::init_drop, call(__NR_close_range, 0, orders::orders_fd, 0));
-  must(Step::init_drop, call(__NR_close_range, orders::first_tree_fd, last, 0));
+  must(Step::init_drop, call(__NR_close_range, first_unwanted, last, 0));
   // The bounding set is for programs that exec, and init never does.
   must(Step::init_drop, call(__NR_setresgid, gid, gid, gid));
   must(Step::init_drop, call(__NR_setresuid, uid, uid, uid));
@@ -146,13 +147,24 @@ void reap(long server) {
   }
 }
 
+// The server's process goes on from wait_for_init().
+void release_server() {
+  *init_is_ready = 1;
+  constexpr long futex_wake = 1;
+  must(Step::init_drop,
+       call(__NR_futex, reinterpret_cast<long>(init_is_ready), futex_wake, 1, nullptr, nullptr, 0));
+}
+
 // False when the supervisor is gone.
 bool obey(long server) {
   orders::Command command;
   const long size = call(__NR_read, orders::control_fd, &command, sizeof(command));
   if (size == interrupted || size == again) return true;
   if (size != sizeof(command)) return false;
-  call(__NR_kill, server, command.signal);
+  switch (command.kind) {
+    case orders::Command::Kind::signal: call(__NR_kill, server, command.signal); break;
+    case orders::Command::Kind::go: release_server(); break;
+  }
   return true;
 }
 
@@ -162,10 +174,11 @@ struct Poll {
   short revents;
 };
 
-[[noreturn]] void stay(long server, int signals) {
+// `inner` is inner_fd or -1. Its other end closed means that the supervisor is gone, too.
+[[noreturn]] void stay(long server, int signals, int inner) {
   for (;;) {
-    Poll polls[2] = {{orders::control_fd, 1, 0}, {signals, 1, 0}};
-    call(__NR_ppoll, polls, 2, nullptr, nullptr, 0);
+    Poll polls[3] = {{orders::control_fd, 1, 0}, {signals, 1, 0}, {inner, 1, 0}};
+    call(__NR_ppoll, polls, 3, nullptr, nullptr, 0);
     if (polls[1].revents != 0) {
       char ignored[128];
       call(__NR_read, signals, ignored, sizeof(ignored));
@@ -174,6 +187,8 @@ struct Poll {
     if (polls[0].revents != 0 && !obey(server)) {
       for (;;) call(__NR_exit_group, 0);
     }
+    if ((polls[2].revents & ~1) != 0) inner = -1;
+    if (polls[2].revents == 1) answer_inner_request();
   }
 }
 
@@ -183,6 +198,7 @@ struct Poll {
   read_orders();
   reset();
   raise_loopback();
+  make_network();
   set_host_name();
   build_mounts();
   call(__NR_umask, 022);
@@ -200,15 +216,16 @@ struct Poll {
     must(Step::fork_server, call(__NR_rt_sigprocmask, SIG_SETMASK, &none, nullptr, sizeof(none)));
     become_server();
   }
+  const bool waits = header->has_network != 0;
+  const int inner = header->inner_sockets != 0 ? orders::inner_fd : -1;
   drop_everything();
   constexpr long close_on_exec = 02000000;
   const long signals = must(Step::init_drop, call(__NR_signalfd4, -1, &child_signal,
                                                   sizeof(child_signal), close_on_exec));
-  *init_is_ready = 1;
-  constexpr long futex_wake = 1;
-  must(Step::init_drop, call(__NR_futex, shared, futex_wake, 1, nullptr, nullptr, 0));
+  // With a network the supervisor says when: a server must not find ports where nobody accepts.
+  if (!waits) release_server();
   reap(server);
-  stay(server, static_cast<int>(signals));
+  stay(server, static_cast<int>(signals), inner);
 }
 
 }  // namespace

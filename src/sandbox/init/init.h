@@ -48,6 +48,15 @@ extern int landlock_ruleset;
 void make_landlock_ruleset();                     // server.cc
 long allow_below(long fd, std::uint64_t access);  // server.cc
 
+// One message with one descriptor; negative is an errno.
+struct Bytes {
+  const void* data;
+  std::size_t size;
+};
+long send_descriptor(int to, Bytes bytes, long descriptor, long flags);
+
+void make_network();                // network.cc
+void answer_inner_request();        // network.cc
 void build_mounts();                // mounts.cc
 [[noreturn]] void become_server();  // server.cc
 

@@ -139,28 +139,8 @@ void read_back() {
 }
 
 void send_listener(long listener) {
-  orders::Report report{.kind = orders::Report::Kind::listener};
-  struct {
-    std::uint64_t size = 16 + sizeof(int);
-    int level = 1;  // SOL_SOCKET
-    int type = 1;   // SCM_RIGHTS
-    int fd = -1;
-  } control;
-  control.fd = static_cast<int>(listener);
-  struct {
-    void* base;
-    std::uint64_t size;
-  } part{&report, sizeof(report)};
-  struct {
-    void* name = nullptr;
-    std::uint64_t name_size = 0;
-    void* parts;
-    std::uint64_t part_count = 1;
-    void* control;
-    std::uint64_t control_size;
-    std::uint64_t flags = 0;
-  } message{.parts = &part, .control = &control, .control_size = sizeof(control)};
-  must(Step::seccomp, call(__NR_sendmsg, orders::control_fd, &message, 0));
+  const orders::Report report{.kind = orders::Report::Kind::listener};
+  must(Step::seccomp, send_descriptor(orders::control_fd, {&report, sizeof(report)}, listener, 0));
   call(__NR_close, listener);
 }
 

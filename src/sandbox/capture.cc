@@ -1,0 +1,261 @@
+#include "sandbox/capture.h"
+
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/ranges.h"
+#include "sandbox/netlink.h"
+
+namespace capgate::sandbox {
+namespace {
+
+using egress::wire::Family;
+using egress::wire::SocketKind;
+
+constexpr std::uint16_t dns_port = 53;
+constexpr std::uint16_t usual_proxy_port = 3128;
+constexpr std::uint32_t backlog = 512;
+constexpr int loopback_index = 1;
+
+template <typename T>
+std::string bytes_of(const T& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+std::string ipv4_address(std::uint32_t address, std::uint16_t port) {
+  sockaddr_in out{};
+  out.sin_family = AF_INET;
+  out.sin_port = htons(port);
+  out.sin_addr.s_addr = htonl(address);
+  return bytes_of(out);
+}
+
+std::string ipv6_address(const in6_addr& address, std::uint16_t port) {
+  sockaddr_in6 out{};
+  out.sin6_family = AF_INET6;
+  out.sin6_port = htons(port);
+  out.sin6_addr = address;
+  return bytes_of(out);
+}
+
+class Builder {
+ public:
+  explicit Builder(const NetworkPlan& network) : network_(network) {}
+
+  Capture build(WithProxy proxy) {
+    capture_.inner_sockets = !network_.published.empty();
+    if (network_.mode == NetworkPlan::Mode::none) return std::move(capture_);
+    add_routes();
+    if (network_.mode == NetworkPlan::Mode::redirect) {
+      add_redirects();
+    } else {
+      for (const std::uint16_t port : network_.listeners) add_capture(port);
+    }
+    if (proxy == WithProxy::yes) add_proxy();
+    add_dns();
+    add_refusals();
+    return std::move(capture_);
+  }
+
+ private:
+  void add_routes() {
+    capture_.messages.push_back({.protocol = NETLINK_ROUTE,
+                                 .bytes = local_route(Family::ipv4),
+                                 .what = "the route of every IPv4 address"});
+    capture_.messages.push_back({.protocol = NETLINK_ROUTE,
+                                 .bytes = local_route(Family::ipv6),
+                                 .flags = orders::may_lack,
+                                 .what = "the route of every IPv6 address"});
+  }
+
+  // A redirected packet goes to the loopback address of its family.
+  void add_redirects() {
+    std::vector<std::uint16_t> ports;
+    if (!network_.every_port) {
+      std::ranges::copy_if(network_.listeners, std::back_inserter(ports),
+                           [](std::uint16_t port) { return port != dns_port; });
+    }
+    const std::uint16_t to = network_.redirect_port;
+    if (network_.every_port || !ports.empty()) {
+      capture_.messages.push_back({.protocol = NETLINK_NETFILTER,
+                                   .bytes = redirect({Family::ipv4, ports, to}),
+                                   .what = "the redirect of IPv4"});
+      capture_.messages.push_back({.protocol = NETLINK_NETFILTER,
+                                   .bytes = redirect({Family::ipv6, ports, to}),
+                                   .flags = orders::with_ipv6,
+                                   .what = "the redirect of IPv6"});
+    }
+    add_stream({.kind = SocketKind::redirect,
+                .port = to,
+                .domain = AF_INET,
+                .address = ipv4_address(INADDR_LOOPBACK, to)});
+    add_stream({.kind = SocketKind::redirect,
+                .port = to,
+                .domain = AF_INET6,
+                .flags = orders::with_ipv6,
+                .address = ipv6_address(in6addr_loopback, to),
+                .options = {{IPPROTO_IPV6, IPV6_V6ONLY, 1}}});
+    // The loopback is not redirected, and a port that the server listens at is its own.
+    for (const std::uint16_t port : network_.localhost) {
+      if (!contains(network_.published, port)) add_capture(port);
+    }
+  }
+
+  void add_capture(std::uint16_t port) {
+    if (port != dns_port) add_both(SocketKind::capture, SOCK_STREAM, port);
+  }
+
+  // One socket for both families; an IPv4 one where the other does not exist.
+  void add_both(SocketKind kind, std::uint32_t type, std::uint16_t port) {
+    CaptureSocket both{.kind = kind,
+                       .port = port,
+                       .domain = AF_INET6,
+                       .type = type,
+                       .backlog = type == SOCK_STREAM ? backlog : 0,
+                       .flags = orders::may_lack,
+                       .address = ipv6_address(in6addr_any, port),
+                       .options = {{IPPROTO_IPV6, IPV6_V6ONLY, 0}}};
+    CaptureSocket alone = both;
+    alone.domain = AF_INET;
+    alone.flags = orders::instead;
+    alone.address = ipv4_address(INADDR_ANY, port);
+    alone.options.clear();
+    if (kind == SocketKind::dns_datagrams) {
+      both.options.push_back({IPPROTO_IPV6, IPV6_RECVPKTINFO, 1});
+      alone.options.push_back({IPPROTO_IP, IP_PKTINFO, 1});
+    }
+    capture_.sockets.push_back(std::move(both));
+    capture_.sockets.push_back(std::move(alone));
+  }
+
+  void add_stream(CaptureSocket socket) {
+    socket.type = SOCK_STREAM;
+    socket.backlog = backlog;
+    capture_.sockets.push_back(std::move(socket));
+  }
+
+  void add_proxy() {
+    std::uint16_t port = usual_proxy_port;
+    while (contains(network_.listeners, port) || contains(network_.published, port) ||
+           contains(network_.localhost, port) || port == network_.redirect_port) {
+      ++port;
+    }
+    capture_.proxy_port = port;
+    add_stream({.kind = SocketKind::proxy,
+                .port = port,
+                .domain = AF_INET,
+                .address = ipv4_address(INADDR_LOOPBACK, port)});
+  }
+
+  void add_dns() {
+    add_both(SocketKind::dns_datagrams, SOCK_DGRAM, dns_port);
+    add_both(SocketKind::dns_streams, SOCK_STREAM, dns_port);
+  }
+
+  // Made for no protocol: until it is bound, nothing arrives.
+  void add_refusals() {
+    sockaddr_ll address{};
+    address.sll_family = AF_PACKET;
+    address.sll_protocol = htons(ETH_P_ALL);
+    address.sll_ifindex = loopback_index;
+    capture_.sockets.push_back({.kind = SocketKind::refusals,
+                                .domain = AF_PACKET,
+                                .type = SOCK_DGRAM,
+                                .address = bytes_of(address),
+                                .options = {{SOL_PACKET, PACKET_IGNORE_OUTGOING, 1}},
+                                .filter = refusal_filter()});
+  }
+
+  const NetworkPlan& network_;
+  Capture capture_;
+};
+
+}  // namespace
+
+Capture make_capture(const NetworkPlan& network, WithProxy proxy) {
+  return Builder(network).build(proxy);
+}
+
+// Offsets are those of the network header: that is where a SOCK_DGRAM packet begins. What a filter
+// reads beyond the packet's end refuses it. A closed port answers a SYN with RST and ACK at
+// sequence 0; the reset of a connection that was open carries its own sequence.
+std::vector<lower::BpfInstruction> refusal_filter() {
+  constexpr std::uint16_t load_byte = BPF_LD | BPF_B | BPF_ABS;
+  constexpr std::uint16_t load_half = BPF_LD | BPF_H | BPF_ABS;
+  constexpr std::uint16_t load_word = BPF_LD | BPF_W | BPF_ABS;
+  constexpr std::uint16_t load_byte_behind = BPF_LD | BPF_B | BPF_IND;
+  constexpr std::uint16_t load_half_behind = BPF_LD | BPF_H | BPF_IND;
+  constexpr std::uint16_t load_word_behind = BPF_LD | BPF_W | BPF_IND;
+  constexpr std::uint16_t header_length = BPF_LDX | BPF_B | BPF_MSH;
+  constexpr std::uint16_t and_with = BPF_ALU | BPF_AND | BPF_K;
+  constexpr std::uint16_t equals = BPF_JMP | BPF_JEQ | BPF_K;
+  constexpr std::uint16_t has_any = BPF_JMP | BPF_JSET | BPF_K;
+  constexpr std::uint16_t give = BPF_RET | BPF_K;
+  constexpr std::uint32_t tcp_flags = 0x3f;
+  constexpr std::uint32_t reset_and_ack = 0x14;
+  constexpr std::uint32_t icmp_port_unreachable = 0x0303;
+  constexpr std::uint32_t icmpv6_port_unreachable = 0x0104;
+  return {
+      /* 0 */ {load_word, 0, 0, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)},
+      /* 1 */ {equals, 0, 28, PACKET_HOST},
+      /* 2 */ {load_byte, 0, 0, 0},
+      /* 3 */ {and_with, 0, 0, 0xf0},
+      /* 4 */ {equals, 1, 0, 0x40},
+      /* 5 */ {equals, 14, 24, 0x60},
+      // IPv4, not a later fragment
+      /* 6 */ {load_half, 0, 0, 6},
+      /* 7 */ {has_any, 22, 0, 0x1fff},
+      /* 8 */ {header_length, 0, 0, 0},
+      /* 9 */ {load_byte, 0, 0, 9},
+      /* 10 */ {equals, 2, 0, IPPROTO_TCP},
+      /* 11 */ {equals, 0, 18, IPPROTO_ICMP},
+      /* 12 */ {BPF_JMP | BPF_JA, 0, 0, 5},
+      /* 13 */ {load_byte_behind, 0, 0, 13},
+      /* 14 */ {and_with, 0, 0, tcp_flags},
+      /* 15 */ {equals, 0, 14, reset_and_ack},
+      /* 16 */ {load_word_behind, 0, 0, 4},
+      /* 17 */ {equals, 11, 12, 0},
+      /* 18 */ {load_half_behind, 0, 0, 0},
+      /* 19 */ {equals, 9, 10, icmp_port_unreachable},
+      // IPv6 without extension headers: the kernel's own answers have none
+      /* 20 */ {load_byte, 0, 0, 6},
+      /* 21 */ {equals, 2, 0, IPPROTO_TCP},
+      /* 22 */ {equals, 0, 7, IPPROTO_ICMPV6},
+      /* 23 */ {BPF_JMP | BPF_JA, 0, 0, 3},
+      /* 24 */ {load_byte, 0, 0, 53},
+      /* 25 */ {and_with, 0, 0, tcp_flags},
+      /* 26 */ {equals, 4, 3, reset_and_ack},
+      /* 27 */ {load_half, 0, 0, 40},
+      /* 28 */ {equals, 0, 1, icmpv6_port_unreachable},
+      /* 29 */ {give, 0, 0, 128},
+      /* 30 */ {give, 0, 0, 0},
+      /* 31 */ {load_word, 0, 0, 44},
+      /* 32 */ {equals, 0, 1, 0},
+      /* 33 */ {give, 0, 0, 128},
+      /* 34 */ {give, 0, 0, 0},
+  };
+}
+
+std::string_view kind_name(SocketKind kind) {
+  switch (kind) {
+    case SocketKind::capture: return "capture";
+    case SocketKind::redirect: return "redirect";
+    case SocketKind::proxy: return "proxy";
+    case SocketKind::dns_datagrams: return "dns-datagrams";
+    case SocketKind::dns_streams: return "dns-streams";
+    case SocketKind::refusals: return "refusals";
+    case SocketKind::published: return "published";
+    case SocketKind::inner_sockets: return "inner-sockets";
+  }
+  return "";
+}
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,78 @@
+// How connections of a sandbox reach the broker: routes, redirects and sockets, spelled out.
+//
+//   const Capture capture = make_capture(network, ProxyPort::none);
+//   capture.messages     netlink messages that init sends
+//   capture.sockets      sockets that init makes and sends out, each of one kind (egress/wire.h)
+//
+// Pure: the same network gives the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egress/decide.h"
+#include "egress/wire.h"
+#include "lower/bpf.h"
+#include "sandbox/orders.h"
+
+namespace capgate::sandbox {
+
+// The part of a Plan that the capture and the broker need.
+struct NetworkPlan {
+  enum class Mode : unsigned char {
+    none,       // nothing may be reached
+    listeners,  // one socket for each port, at every address
+    redirect,   // every declared port leads to one socket, which is told where it went
+  };
+  Mode mode = Mode::none;
+  std::vector<std::uint16_t> listeners;  // declared ports
+  bool every_port = false;               // a rule without a port
+  std::vector<std::uint16_t> published;  // net:listen
+  std::vector<std::uint16_t> localhost;  // ports of the loopback inside that lead to the host's
+  std::uint16_t redirect_port = 0;
+  std::vector<egress::Rule> rules;
+  bool public_only = false;
+
+  [[nodiscard]] bool is_needed() const { return mode != Mode::none || !published.empty(); }
+};
+
+struct CaptureMessage {
+  std::uint32_t protocol = 0;  // NETLINK_*
+  std::string bytes = {};
+  std::uint32_t flags = 0;     // orders.h
+  std::string_view what = {};  // in words
+};
+
+struct CaptureSocket {
+  egress::wire::SocketKind kind = egress::wire::SocketKind::capture;
+  std::uint16_t port = 0;
+  std::uint32_t domain = 0;
+  std::uint32_t type = 0;
+  std::uint32_t protocol = 0;
+  std::uint32_t backlog = 0;
+  std::uint32_t flags = 0;
+  std::string address = {};  // struct sockaddr
+  std::vector<orders::SocketOption> options = {};
+  std::vector<lower::BpfInstruction> filter = {};
+};
+
+struct Capture {
+  std::vector<CaptureMessage> messages;
+  std::vector<CaptureSocket> sockets;
+  bool inner_sockets = false;    // init makes sockets when the broker asks: ports are published
+  std::uint16_t proxy_port = 0;  // 0: no proxy
+
+  [[nodiscard]] bool is_needed() const { return !sockets.empty() || inner_sockets; }
+};
+
+enum class WithProxy : bool { no, yes };
+[[nodiscard]] Capture make_capture(const NetworkPlan& network, WithProxy proxy);
+
+// Packets that tell of a port where nobody listens, and nothing else, cut at 128 bytes.
+[[nodiscard]] std::vector<lower::BpfInstruction> refusal_filter();
+
+[[nodiscard]] std::string_view kind_name(egress::wire::SocketKind kind);  // "capture"
+
+}  // namespace capgate::sandbox

@@ -1,0 +1,53 @@
+// The network of one run, from the supervisor's side: what is made before the sandbox starts and
+// lives as long as it does.
+//
+//   auto network = TRY(open_network(wanted, bound));
+//   launch(..., {.inner_sockets = network->inner.get()});
+//   supervise(..., {.broker = &network->broker});
+#pragma once
+
+#include <expected>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "egress/policy.h"
+#include "lower/artifact.h"
+#include "sandbox/audit_file.h"
+#include "sandbox/bind.h"
+#include "sandbox/broker.h"
+#include "sandbox/capture.h"
+
+namespace capgate::sandbox {
+
+[[nodiscard]] NetworkPlan network_plan(const lower::Input& input);
+
+struct NetworkWanted {
+  const NetworkPlan& plan;
+  std::string server;
+  std::string policy_hash;
+  egress::EgressLimits limits;
+  std::string audit;            // --audit, or empty
+  std::string audit_directory;  // where a new one is made
+};
+
+struct Network {
+  explicit Network(BrokerParts parts) : broker(std::move(parts)) {}
+
+  Broker broker;
+  sys::Fd inner;  // init's end of the requests for sockets
+  std::string audit_path;
+};
+
+// Everything that can be refused, then the broker is started. Nothing is left by a refusal.
+[[nodiscard]] std::expected<std::unique_ptr<Network>, Refusal> open_network(
+    const NetworkWanted& wanted, const Bound& bound);
+
+// Sockets of the host's loopback that listen at these ports, in both families.
+[[nodiscard]] std::expected<std::vector<PassedSocket>, Refusal> publish(
+    const std::vector<std::uint16_t>& ports);
+
+// NAME=VALUE, for --proxy-env.
+[[nodiscard]] std::vector<std::string> proxy_variables(std::uint16_t port);
+
+}  // namespace capgate::sandbox
