@@ -78,7 +78,10 @@ bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
   // What was not said in time is no TLS and no HTTP.
   if (heard != Heard::all) opening.speech = Speech::other;
   describe(attempt.flow, opening);
-  if (opening.is_malformed) {
+  // An origin would believe the target rather than Host; only a proxy is asked like that.
+  const bool asks_a_proxy =
+      opening.speech == Speech::http && !attempt.is_proxied_http && !opening.head.authority.empty();
+  if (opening.is_malformed || asks_a_proxy) {
     refuse(attempt, "malformed",
            opening.speech == Speech::tls ? "its TLS hello is not valid"
                                          : "its request is not strict HTTP/1.1");

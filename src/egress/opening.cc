@@ -19,11 +19,17 @@ bool settle(Opening& opening, Speech speech, Progress progress) {
   return true;
 }
 
+// The one parser takes rules, too.
+bool is_wildcard(const core::HostPattern& host) {
+  return host.kind == core::HostPattern::Kind::any ||
+         host.kind == core::HostPattern::Kind::subdomains;
+}
+
 void describe_host(Flow& flow, const HttpHead& head) {
   if (!head.has_host) return;
   auto endpoint = core::parse_endpoint(head.host);
-  flow.said_is_invalid = !endpoint;
-  if (!endpoint) return;
+  flow.said_is_invalid = !endpoint || is_wildcard(endpoint->host);
+  if (flow.said_is_invalid) return;
   flow.said = std::move(endpoint->host);
   flow.said_port = endpoint->port;
 }
@@ -32,8 +38,8 @@ void describe_server_name(Flow& flow, const ClientHello& hello) {
   flow.encrypted_hello = hello.encrypted_hello;
   if (!hello.has_server_name) return;
   auto name = core::parse_host(hello.server_name);
-  flow.said_is_invalid = !name;
-  if (name) flow.said = *std::move(name);
+  flow.said_is_invalid = !name || is_wildcard(*name);
+  if (!flow.said_is_invalid) flow.said = *std::move(name);
 }
 
 }  // namespace
