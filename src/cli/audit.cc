@@ -240,12 +240,14 @@ std::string verified_text(const Verified& verified) {
     return format("{}:{}: broken ({}): {}\n", path, verified.fault->line,
                   egress::fault_name(verified.fault->what), verified.fault->message);
   }
-  std::string out = format("{}: whole, {} lines, {} runs\n", path, chain.lines(), chain.runs());
+  std::string out = format("{}: whole, {}, {}, head {}\n", path, counted(chain.lines(), "line"),
+                           counted(chain.runs(), "run"), chain.head());
   if (chain.is_running()) {
     out += "  the last run has no end: it is still running, or lines were cut off at the end\n";
   }
   if (chain.unended_runs() > 0) {
-    out += format("  {} earlier runs have no end: they were killed\n", chain.unended_runs());
+    out += format("  without an end: {}, killed before it was written\n",
+                  counted(chain.unended_runs(), "earlier run"));
   }
   for (const std::uint64_t line : chain.cut_lines()) {
     out += format("  line {} was cut short by a crash\n", line);
@@ -257,6 +259,7 @@ void add_verified(text::JsonWriter& json, const Verified& verified) {
   const egress::AuditChain& chain = verified.chain;
   json.begin_object().key("file").string(verified.path).key("whole").boolean(!verified.fault);
   json.key("lines").number(chain.lines()).key("runs").number(chain.runs());
+  json.key("head").string(chain.head());
   json.key("ended").boolean(!chain.is_running());
   json.key("unendedRuns").number(chain.unended_runs()).key("cutLines").begin_array();
   for (const std::uint64_t line : chain.cut_lines()) json.number(line);

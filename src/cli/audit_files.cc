@@ -69,6 +69,7 @@ sys::Sys<End> find_end(const sys::Fd& file, const std::string& path) {
   if (::fstat(file.get(), &info) != 0) {
     return std::unexpected(sys::SysError{"fstat", errno, path});
   }
+  if (S_ISDIR(info.st_mode)) return std::unexpected(sys::SysError{"read", EISDIR, path});
   if (!S_ISREG(info.st_mode)) return std::unexpected(sys::SysError{"pread", ESPIPE, path});
   char last = '\n';
   if (info.st_size > 0 && ::pread(file.get(), &last, 1, info.st_size - 1) < 0) {

@@ -55,10 +55,10 @@ void add_part(std::string& out, std::string_view part) {
   out += part;
 }
 
-std::string counted(const AuditRecord& record) {
+std::string repetition(const AuditRecord& record) {
   if (!record.count) return "";
-  if (record.kind == Kind::end) return format("{} flows", *record.count);
-  return format("{} times", *record.count);
+  if (record.kind == Kind::end) return counted(*record.count, "flow");
+  return counted(*record.count, "time");
 }
 
 // Why, and what came of it.
@@ -71,10 +71,10 @@ std::string account(const AuditRecord& record) {
     if (!record.address.empty()) add_part(out, format("at {}", record.address));
     add_part(out, record.text.empty() ? record.reason : record.text);
   }
-  if (record.sent) add_part(out, format("{} bytes sent", *record.sent));
-  if (record.received) add_part(out, format("{} bytes received", *record.received));
+  if (record.sent) add_part(out, counted(*record.sent, "byte") + " sent");
+  if (record.received) add_part(out, counted(*record.received, "byte") + " received");
   if (record.milliseconds) add_part(out, format("{} ms", *record.milliseconds));
-  add_part(out, counted(record));
+  add_part(out, repetition(record));
   if (!record.remedy.empty()) add_part(out, format("to allow it: {}", record.remedy));
   return out;
 }
@@ -112,6 +112,10 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
 }
 
 }  // namespace
+
+std::string counted(std::uint64_t count, std::string_view thing) {
+  return format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
 
 bool matches(const AuditFilter& filter, const AuditRecord& record) {
   if (filter.host && !matches_pattern(*filter.host, record.host)) return false;

@@ -34,6 +34,9 @@ struct AuditFilter {
 // One line for people, without its newline, safe for a terminal.
 [[nodiscard]] std::string row(const egress::AuditRecord& record);
 
+// "1 line", "2 lines"
+[[nodiscard]] std::string counted(std::uint64_t count, std::string_view thing);
+
 // What each server did with each host.
 class AuditStats {
  public:

@@ -91,6 +91,9 @@ class AuditChain {
   [[nodiscard]] bool is_running() const { return !sandbox_.empty(); }
   // Runs before it that have none: they ended without warning, but nothing was taken out.
   [[nodiscard]] std::uint64_t unended_runs() const { return unended_runs_; }
+  // The hash of the last line. Kept elsewhere, it shows later that nothing was changed, last line
+  // included, and that nothing was cut off.
+  [[nodiscard]] const std::string& head() const { return previous_; }
   [[nodiscard]] const std::vector<std::uint64_t>& cut_lines() const { return cut_lines_; }
 
  private:
