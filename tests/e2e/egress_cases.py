@@ -21,7 +21,6 @@ from egress_lab import HERE, Lab
 
 API = "net:connect:api.example.test:443"
 TALK = "talk.py"
-GOT = ("got", "error")
 
 
 class Module:
@@ -163,10 +162,10 @@ class EgressCase(Case):
 
     # ---- talk.py ------------------------------------------------------------------------------
 
-    def talk(self, *orders):
-        """The command; what it needs to read is `self.reads`."""
+    def talk(self, *orders, together=False):
+        """The command, one conversation after the other or all at once; it needs `self.reads`."""
         return [launch.PYTHON, "-I", os.path.join(self.clients, TALK),
-                *(json.dumps(order) for order in orders)]
+                *(["--together"] if together else []), *(json.dumps(order) for order in orders)]
 
     @property
     def reads(self):
@@ -180,8 +179,8 @@ class EgressCase(Case):
             self.assertTrue(result["got"], f"the control got nothing: {order}")
         return results
 
-    def talk_inside(self, *orders, allow=(), **more):
-        run = self.inside(self.talk(*orders), [*self.reads, *allow], **more)
+    def talk_inside(self, *orders, allow=(), together=False, **more):
+        run = self.inside(self.talk(*orders, together=together), [*self.reads, *allow], **more)
         return run, run.talks()
 
 

@@ -82,6 +82,8 @@ class Stubs:
             record["bytes"] = (record["bytes"] + data.decode("latin-1"))[:MOST_RECORDED]
             if kind in ("echo", "greeter") or upgraded:
                 writer.write(data)
+            elif kind == "count":
+                writer.write(b".")
             elif kind == "web":
                 unread += data
                 while b"\r\n\r\n" in unread and not upgraded:

@@ -1,15 +1,16 @@
-"""talk.py JSON: sockets by hand, for what no ordinary client can be made to say.
+"""talk.py [--together] JSON...: sockets by hand, for what no ordinary client can be made to say.
 
     {"to": ["raw.example.test", 7000], "send": "text", "udp": false, "tls": {"name": "...", "ca": "..."},
      "until": 4, "half": false}
 
-One JSON value for each argument: {"got": "text"} or {"error": "ECONNREFUSED", "got": "what came before"}.
+One JSON value for each argument, in their order: {"got": "text"} or {"error": "ECONNREFUSED", "got": "what came before"}.
 "to" may also be an address; "via" connects there but lets TLS and the text name something else. With
 "until" it stops as soon as so many bytes have come, else at the end or after "seconds" of silence.
 "then" is a list of further texts, each sent when something has come. "pieces" is how many bytes go
 into one segment.
 """
 
+import concurrent.futures
 import errno
 import json
 import socket
@@ -17,6 +18,7 @@ import ssl
 import sys
 
 SECONDS = 5
+AT_ONCE = 16
 
 
 def error_name(error):
@@ -80,15 +82,24 @@ def converse(order, got):
         read(connection, order, got)
 
 
+def result_of(text):
+    got, result = bytearray(), {}
+    try:
+        converse(json.loads(text), got)
+    except OSError as error:
+        result["error"] = error_name(error)
+    return {**result, "got": got.decode("latin-1")}
+
+
 def main():
-    for text in sys.argv[1:]:
-        got = bytearray()
-        result = {}
-        try:
-            converse(json.loads(text), got)
-        except OSError as error:
-            result["error"] = error_name(error)
-        print(json.dumps({**result, "got": got.decode("latin-1")}), flush=True)
+    words = sys.argv[1:]
+    if words[0] == "--together":
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            results = list(pool.map(result_of, words[1:]))
+    else:
+        results = map(result_of, words)
+    for result in results:
+        print(json.dumps(result), flush=True)
 
 
 main()
