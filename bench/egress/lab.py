@@ -78,15 +78,13 @@ def policy(*ports):
 
 
 class Relay:
-    """One proxy that runs: `address` is how load speaks to it. Without a process: the origin."""
+    """One proxy that runs, or the origin: `address` is how load speaks to it."""
 
     def __init__(self, name, address, process):
         self.name, self.address, self.process = name, address, process
 
     def family(self):
         """The relay itself and what it has started; not the supervisor that we play."""
-        if self.process is None:
-            return []
         children = {}
         for entry in pathlib.Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):  # it has ended meanwhile
@@ -108,8 +106,9 @@ class Relay:
         """With those of its threads and children that have ended."""
         ticks = 0
         for pid in self.family():
-            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-            ticks += sum(map(int, fields[11:15]))
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+                ticks += sum(map(int, fields[11:15]))
         return ticks / os.sysconf("SC_CLK_TCK")
 
 
@@ -150,8 +149,9 @@ class Lab:
             shutil.copy(built, self.path)
         if BROKER.exists():
             shutil.copy(BROKER, self.path)
-        self._stack.enter_context(self._started("origin", [str(self.path / "origin"), str(ORIGIN)],
-                                                ORIGIN))
+        command = [str(self.path / "origin"), str(ORIGIN)]
+        origin = self._stack.enter_context(self._started("origin", command, ORIGIN))
+        self.origin = Relay("origin", f"direct:{ORIGIN}", origin)
 
     # ---- starting ------------------------------------------------------------------------------
 
@@ -215,19 +215,29 @@ class Lab:
             process.communicate()
 
     def interleaved(self, mode, relays, numbers, rounds):
-        """{name: {field: median}} of `relays`, each asked once a round, in a new order. The field
-        "cpu" is the processor time that the relay itself took."""
+        """{name: {field: median}} of `relays`, each asked once a round, in a new order. "cpu" is the
+        processor time that the relay itself took, "others" the share of all processors that was not
+        available to the measurement: programs of others took it."""
         taken = {relay.name: [] for relay in relays}
         order = list(relays)
         shuffle = random.Random(1).shuffle  # the same orders in every run
         for _ in range(rounds):
             shuffle(order)
             for relay in order:
-                before = relay.cpu_seconds()
+                before = self._clocks(relay)
                 row = self.load(mode, relay.address, *numbers)
-                taken[relay.name].append({**row, "cpu": relay.cpu_seconds() - before})
+                wall, all_busy, loads, origin, own = (
+                    after - start for after, start in zip(self._clocks(relay), before))
+                others = (all_busy - loads - origin - own) / (wall * os.cpu_count())
+                taken[relay.name].append({**row, "cpu": own, "others": max(others, 0.0)})
         return {name: {field: statistics.median(one[field] for one in all_of_it)
                        for field in all_of_it[0]} for name, all_of_it in taken.items()}
+
+    def _clocks(self, relay):
+        own = relay.cpu_seconds() if relay is not self.origin else 0.0
+        children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return (time.monotonic(), busy_seconds(), children.ru_utime + children.ru_stime,
+                self.origin.cpu_seconds(), own)
 
     def memory_per_tunnel(self, name, counts):
         """[(PSS, own memory)] in bytes for each idle tunnel, beyond what the relay takes alone."""
@@ -344,6 +354,15 @@ def install_srt():
             subprocess.run(["chmod", "--recursive", "a+rX", str(place)], check=True)
             stamp.write_text(wanted)
     return place
+
+
+# ---- the machine ---------------------------------------------------------------------------------
+
+def busy_seconds():
+    """Of all processors together, by anybody; also what other virtual machines took."""
+    user, nice, system, _, _, irq, softirq, steal = map(
+        int, pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
 
 
 # ---- processes -----------------------------------------------------------------------------------

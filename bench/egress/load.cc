@@ -75,7 +75,7 @@ class Clients {
   Clients(Dialect dialect, char first_byte)
       : dialect_(std::move(dialect)), first_byte_(first_byte), clients_(wanted_descriptors) {}
 
-  // `fd` has a tunnel, and its first byte is there, unread.
+  // `fd` has a tunnel, and a byte of the origin's was read. Others may be there.
   std::function<void(int fd)> on_answer;
 
   void open() {
@@ -112,7 +112,7 @@ class Clients {
       ++client(fd).step;
       say(fd);
     }
-    if (has_bytes(fd)) on_answer(fd);
+    if (read_byte(fd)) on_answer(fd);
   }
 
   void say(int fd) {
@@ -139,9 +139,10 @@ class Clients {
     return true;
   }
 
-  static bool has_bytes(int fd) {
+  // Closing a socket with bytes unread would reset the connection instead of ending it.
+  static bool read_byte(int fd) {
     char byte = 0;
-    const ssize_t got = recv(fd, &byte, 1, MSG_PEEK);
+    const ssize_t got = recv(fd, &byte, 1, 0);
     if (got < 0 && would_block()) return false;
     if (got <= 0) stop("a tunnel ended: {}", got < 0 ? strerror(errno) : "closed");
     return true;

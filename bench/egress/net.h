@@ -77,11 +77,20 @@ inline int listen_on(std::uint16_t port) {
   return fd;
 }
 
+// Makes the other side feel that it is read slowly. What is accepted inherits it.
+inline void receive_little(int fd) {
+  const int bytes = 4096;
+  setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+}
+
+enum class Window : unsigned char { usual, small };
+
 // The connection is under way, or -1 with errno.
-inline int start_connecting(const sockaddr_in& address) {
+inline int start_connecting(const sockaddr_in& address, Window window = Window::usual) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   send_at_once(fd);
+  if (window == Window::small) receive_little(fd);
   if (connect(fd, generic(address), sizeof(address)) < 0 && errno != EINPROGRESS) {
     const int error = errno;
     close(fd);

@@ -59,7 +59,8 @@ struct Plan {
   std::uint64_t up = 0;
   std::uint64_t down = 0;
   Ending ending = Ending::together;
-  std::uint64_t cut_at = 0;  // bytes that the end which leaves has moved by then
+  std::uint64_t cut_at = 0;    // bytes that the end which leaves has moved by then
+  bool reads_nothing = false;  // the end that leaves: what the other sent is then still on its way
 };
 
 // Sizes are even on a logarithmic scale: many small, some of megabytes.
@@ -76,6 +77,7 @@ constexpr Plan plan_of(std::uint64_t seed, std::uint64_t id) {
   plan.ending = kind < 10 ? static_cast<Ending>(kind % 3)
                           : static_cast<Ending>(std::min<std::uint64_t>(kind - 7, 7));
   plan.cut_at = random(4) % (plan.up + plan.down);
+  plan.reads_nothing = random(5) % 2 == 0;
   return plan;
 }
 

@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -29,6 +30,7 @@ using namespace capgate::bench;
 constexpr std::uint16_t origin_ports = 16;
 constexpr int stalled_ms = 20'000;
 constexpr std::size_t most_told = 20;  // mistakes
+constexpr std::uint64_t connections_in_a_while = 20;
 constexpr std::size_t chunk = 16 * 1024;
 constexpr std::uint64_t unknown = ~std::uint64_t{0};
 
@@ -44,7 +46,8 @@ struct Side {
   std::uint64_t received = 0;
   bool said_end = false;
   bool heard_end = false;
-  std::string head;  // client: the proxy's answer. Origin: the number
+  bool lingers = false;  // is going to leave
+  std::string head;      // client: the proxy's answer. Origin: the number
 
   [[nodiscard]] bool is_client() const { return role == Role::client; }
   [[nodiscard]] std::uint64_t to_send() const { return is_client() ? plan.up : plan.down; }
@@ -55,15 +58,23 @@ struct Side {
     if (plan.ending == Ending::origin_first && is_client() && !heard_end) return number_bytes;
     return to_send();
   }
-  [[nodiscard]] bool leaves() const {
-    const bool is_mine =
-        is_client() ? plan.ending == Ending::client_resets || plan.ending == Ending::client_leaves
-                    : plan.ending == Ending::origin_resets || plan.ending == Ending::origin_leaves;
-    return is_mine && sent + received >= plan.cut_at;
+  [[nodiscard]] bool is_leaver() const {
+    return is_client()
+               ? plan.ending == Ending::client_resets || plan.ending == Ending::client_leaves
+               : plan.ending == Ending::origin_resets || plan.ending == Ending::origin_leaves;
+  }
+  [[nodiscard]] bool is_deaf() const { return is_leaver() && plan.reads_nothing; }
+  [[nodiscard]] bool is_time_to_leave() const {
+    return is_leaver() && (sent + received >= plan.cut_at || (is_deaf() && sent == to_send()));
   }
   [[nodiscard]] bool resets() const {
     return plan.ending == Ending::client_resets || plan.ending == Ending::origin_resets;
   }
+};
+
+struct Lingering {
+  int fd = -1;
+  std::uint64_t until = 0;  // so many clients have ended
 };
 
 struct Order {
@@ -81,6 +92,7 @@ class Traffic {
     for (std::uint16_t i = 0; i < origin_ports; ++i) {
       const auto port = static_cast<std::uint16_t>(order.origin + i);
       listeners_.push_back(listen_on(port));
+      if (i % 3 == 0) receive_little(listeners_.back());
       poller_.add(listeners_.back(), EPOLLIN);
     }
     need(fcntl(STDIN_FILENO, F_SETFL, O_NONBLOCK), "fcntl");
@@ -96,6 +108,7 @@ class Traffic {
         any = true;
         serve(fd, events);
       });
+      end_lingering();
       for (const int fd : closed_) close(fd);
       closed_.clear();
       if (driver_is_gone_) stop("the driver is gone");
@@ -120,7 +133,8 @@ class Traffic {
 
   void start_client() {
     const std::uint64_t id = started_++;
-    const int fd = start_connecting(loopback(order_.proxy));
+    const int fd =
+        start_connecting(loopback(order_.proxy), id % 3 == 0 ? Window::small : Window::usual);
     if (fd < 0) stop("connect: {}", strerror(errno));
     const auto port = static_cast<std::uint16_t>(order_.origin + id % origin_ports);
     life_of_[id] = life_;
@@ -164,7 +178,7 @@ class Traffic {
       if (listeners_[i] == fd) return accept_all(i);
     }
     Side* side = sides_[static_cast<std::size_t>(fd)].get();
-    if (side == nullptr) return;  // it ended earlier in this round
+    if (side == nullptr || side->lingers) return;
     if (!go_on(fd, *side, events)) end(fd);
   }
 
@@ -230,13 +244,29 @@ class Traffic {
     bool moved = true;
     while (moved) {
       moved = false;
-      if (side.leaves()) {
-        if (side.resets()) reset_on_close(fd);
-        return false;
-      }
+      if (side.is_time_to_leave()) return leave(fd, side);
       if (!send_some(fd, side, moved) || !receive_some(fd, side, moved)) return false;
     }
     return !(side.said_end && side.heard_end);
+  }
+
+  // One that reads nothing stays a while, so that the relay comes to hold what it cannot pass on.
+  bool leave(int fd, Side& side) {
+    if (side.resets()) reset_on_close(fd);
+    if (!side.is_deaf()) return false;
+    side.lingers = true;
+    lingering_.push_back({.fd = fd, .until = ended_clients_ + connections_in_a_while});
+    return true;
+  }
+
+  // Never waits for those alone that wait themselves.
+  void end_lingering() {
+    while (!lingering_.empty() &&
+           (lingering_.front().until <= ended_clients_ || lingering_.size() > order_.at_once / 2 ||
+            started_ == order_.count)) {
+      end(lingering_.front().fd);
+      lingering_.pop_front();
+    }
   }
 
   // The number is in front of the client's bytes, as if it were the first of them.
@@ -269,7 +299,7 @@ class Traffic {
   bool receive_some(int fd, Side& side, bool& moved) {
     char bytes[chunk];
     char expected[chunk];
-    if (side.heard_end) return true;
+    if (side.heard_end || side.is_deaf()) return true;
     const ssize_t got = recv(fd, bytes, chunk, 0);
     if (got < 0) return would_block();
     moved = true;
@@ -372,6 +402,7 @@ class Traffic {
   std::vector<int> listeners_;
   std::vector<std::unique_ptr<Side>> sides_;  // by descriptor
   std::vector<int> closed_;
+  std::deque<Lingering> lingering_;
   std::vector<std::uint32_t> life_of_;  // by number, when it was started
   std::uint32_t life_ = 0;
   bool driver_is_gone_ = false;
