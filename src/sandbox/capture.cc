@@ -130,6 +130,8 @@ class Builder {
     alone.options.clear();
     if (kind == SocketKind::dns_datagrams) {
       both.options.push_back({IPPROTO_IPV6, IPV6_RECVPKTINFO, 1});
+      // The answer comes from the address that was asked, which no interface has.
+      both.options.push_back({IPPROTO_IPV6, IPV6_FREEBIND, 1});
       alone.options.push_back({IPPROTO_IP, IP_PKTINFO, 1});
     }
     capture_.sockets.push_back(std::move(both));

@@ -222,6 +222,43 @@ TEST(Orders, LimitsFilterAndTokenArrive) {
   EXPECT_EQ(header.token[2], 0x6'0000'0005U);
 }
 
+TEST(Orders, TheNetworkArrivesWhole) {
+  Bound bound = sample_bound();
+  bound.capture.messages = {{.protocol = 12, .bytes = std::string("a\0b", 3), .flags = 2}};
+  bound.capture.sockets = {{.port = 443,
+                            .domain = 10,
+                            .type = 1,
+                            .protocol = 6,
+                            .backlog = 512,
+                            .flags = orders::may_lack,
+                            .address = "odd",
+                            .options = {{41, 26, 0}, {41, 49, 1}},
+                            .filter = {{.code = 6, .k = 128}}}};
+  bound.capture.inner_sockets = true;
+  const Reader block(write_orders(bound, sample_launch()));
+  const orders::Header header = block.header();
+  EXPECT_EQ(header.has_network, 1U);
+  EXPECT_EQ(header.inner_sockets, 1U);
+  const auto messages = block.items<orders::NetlinkMessage>(header.netlink);
+  ASSERT_EQ(messages.size(), 1U);
+  EXPECT_EQ(messages[0].protocol, 12U);
+  EXPECT_EQ(messages[0].flags, 2U);
+  EXPECT_EQ(block.text(messages[0].bytes), std::string_view("a\0b", 3));
+  const auto sockets = block.items<orders::Socket>(header.sockets);
+  ASSERT_EQ(sockets.size(), 1U);
+  EXPECT_EQ(sockets[0].domain, 10U);
+  EXPECT_EQ(sockets[0].type, 1U);
+  EXPECT_EQ(sockets[0].protocol, 6U);
+  EXPECT_EQ(sockets[0].backlog, 512U);
+  EXPECT_EQ(sockets[0].flags, orders::may_lack);
+  EXPECT_EQ(block.text(sockets[0].address), "odd");
+  const auto options = block.items<orders::SocketOption>(sockets[0].options);
+  ASSERT_EQ(options.size(), 2U);
+  EXPECT_EQ(options[1].name, 49);
+  EXPECT_EQ(options[1].value, 1);
+  EXPECT_EQ(block.items<lower::BpfInstruction>(sockets[0].filter)[0].k, 128U);
+}
+
 TEST(Orders, NothingAtAllIsStillABlock) {
   const Reader block(write_orders({}, {}));
   const orders::Header header = block.header();
@@ -235,6 +272,10 @@ TEST(Orders, NothingAtAllIsStillABlock) {
   EXPECT_EQ(header.fail_step, 0U);
   EXPECT_EQ(header.listen, 0U);
   EXPECT_EQ(header.drop_groups, 0U);
+  EXPECT_EQ(header.has_network, 0U);
+  EXPECT_EQ(header.inner_sockets, 0U);
+  EXPECT_EQ(header.netlink.count, 0U);
+  EXPECT_EQ(header.sockets.count, 0U);
 }
 
 TEST(Orders, EveryLengthOfATextLeavesTheListsAligned) {
