@@ -88,7 +88,7 @@ class Connections {
   Async<bool> pass_upgrade(Tunnel& tunnel, Attempt& attempt);
   Async<bool> pass_body(Tunnel& tunnel, Attempt& attempt);
   Async<bool> read_next_head(Tunnel& tunnel, Attempt& attempt);
-  [[nodiscard]] bool is_same_proxied_place(const Attempt& attempt) const;
+  [[nodiscard]] bool is_same_place(const Attempt& attempt);
 
   Async<std::optional<Attempt>> hear_proxy_client(Socket& client);
   Async<std::optional<Attempt>> hear_http_proxy_client(Socket& client, std::string bytes);

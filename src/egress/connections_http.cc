@@ -115,20 +115,21 @@ Async<bool> Connections::read_next_head(Tunnel& tunnel, Attempt& attempt) {
   }
   const bool is_http = heard == Heard::all && attempt.opening.speech == Speech::http;
   if (!is_http) refuse(attempt, "malformed", "after a request something came that is no request");
-  if (!is_http || !is_spoken_well(attempt, heard) || !is_same_proxied_place(attempt)) {
-    tunnels_.end(tunnel, Ending::denied);
-    co_return false;
-  }
-  co_return true;
+  if (is_http && is_spoken_well(attempt, heard) && is_same_place(attempt)) co_return true;
+  // The answers to what was allowed before may still be on their way.
+  tunnels_.finish(tunnel, LaneName::to_origin);
+  co_return false;
 }
 
 // A proxy's client may ask for another place on the same connection; this one leads to one place.
-bool Connections::is_same_proxied_place(const Attempt& attempt) const {
-  if (!attempt.is_proxied_http) return attempt.opening.head.authority.empty();
+bool Connections::is_same_place(const Attempt& attempt) {
+  if (!attempt.is_proxied_http) return true;
   const auto endpoint = core::parse_endpoint(attempt.opening.head.authority);
   constexpr std::uint16_t http_port = 80;
-  return endpoint && endpoint->host == attempt.flow.host &&
-         endpoint->port.value_or(http_port) == attempt.flow.port;
+  const bool is_same = endpoint && endpoint->host == attempt.flow.host &&
+                       endpoint->port.value_or(http_port) == attempt.flow.port;
+  if (!is_same) refuse(attempt, "other-name", "one connection to the proxy leads to one place");
+  return is_same;
 }
 
 }  // namespace capgate::egress

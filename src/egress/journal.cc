@@ -119,15 +119,26 @@ void Journal::tell_dns(const DnsReply& reply) {
   event.host = reply.name;
   event.allowed = answered;
   event.count = count;
+  std::string better;
   if (!answered) {
     event.reason = reply.kind == DnsReply::Kind::malformed ? "malformed" : "no-rule";
-    say(reply.name, format("name {} refused: no rule covers it", audit_text(reply.name)));
+    // Which port the program wants is not known yet.
+    if (auto host = core::parse_host(reply.name)) {
+      better = remedy({.reason = Reason::no_rule}, {.host = *std::move(host), .port = 443});
+    }
+    event.remedy = better;
+    std::string line = format("name {} refused: no rule covers it", reply.name);
+    if (!better.empty()) line += format("; {}, or the port that it needs, would allow it", better);
+    say(reply.name, line);
   }
   (void)log_.append(event);
 }
 
 void Journal::tell_refused(const RefusedPort& port) {
-  const Flow flow{.host = to_host(port.address), .port = port.port};
+  const bool is_loopback = port.address == loopback_ipv4 || port.address == loopback_ipv6;
+  const auto localhost = core::parse_host("localhost");
+  const Flow flow{.host = is_loopback && localhost ? *localhost : to_host(port.address),
+                  .port = port.port};
   const std::string where = print_destination(flow.host.text, port.port);
   std::uint64_t count = 0;
   if (!is_news(Subject::port, format("{} {}", port.protocol, where), count)) return;
