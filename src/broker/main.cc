@@ -38,7 +38,7 @@ int fail(std::string_view why) {
 // The terminal's signals are for the server and for capgate, which ends this process by closing the
 // control socket; only then the last audit lines are written.
 void ignore_signals() {
-  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
+  for (const int signal : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) {
     (void)std::signal(signal, SIG_IGN);
   }
 }

@@ -135,7 +135,9 @@ class Broker::Refusals final : public Owner {
         return;
       }
       const auto port = read_refusal(std::span(packet).first(static_cast<std::size_t>(size)));
-      if (port) broker_.journal_.tell_refused(*port);
+      if (!port) continue;
+      const auto host = broker_.connections_.host_behind(port->address, port->port);
+      broker_.journal_.tell_refused(host, *port);
     }
     broker_.loop_.look_again(socket);
   }
@@ -191,6 +193,7 @@ Task Broker::accept(SocketPtr socket, Listener listener) {
     if (co_await loop_.readable(*socket) == Woken::cancelled) co_return;
     Time next;
     if (!rate_.take(loop_.now(), next)) {
+      journal_.tell_limit("rate", "too many new connections a second; see --net-limit rate=");
       if (co_await loop_.sleep_until(next) == Woken::cancelled) co_return;
       continue;
     }
@@ -221,19 +224,15 @@ void Broker::serve(sys::Fd client, Listener listener) {
       break;
     case SocketKind::proxy: connections_.proxied(std::move(socket)); break;
     case SocketKind::dns_streams: serve_dns_stream(std::move(socket)); break;
-    case SocketKind::published: publish(std::move(socket), listener.port); break;
+    case SocketKind::published:
+      connections_.inbound(std::move(socket), listener.port, [this](wire::Family family) {
+        return receive_inner_socket(inner_sockets_, family);
+      });
+      break;
     case SocketKind::dns_datagrams:
     case SocketKind::refusals:
     case SocketKind::inner_sockets: break;
   }
-}
-
-void Broker::publish(SocketPtr client, std::uint16_t port) {
-  SocketPtr inner;
-  sys::Fd fd = receive_inner_socket(inner_sockets_, wire::Family::ipv4);
-  if (fd.get() >= 0) inner = loop_.adopt(std::move(fd));
-  if (!inner) return reset_on_close(*client);
-  connections_.inbound(std::move(client), std::move(inner), port);
 }
 
 Task Broker::serve_dns_stream(SocketPtr client) {

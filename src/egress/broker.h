@@ -62,7 +62,6 @@ class Broker {
   Task accept(SocketPtr socket, Listener listener);
   void serve(sys::Fd client, Listener listener);
   Task serve_dns_stream(SocketPtr client);
-  void publish(SocketPtr client, std::uint16_t port);
   [[nodiscard]] bool has_room();
 
   Loop loop_;

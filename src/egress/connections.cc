@@ -39,7 +39,6 @@ Connections::Attempt Connections::begin(core::HostPattern host, std::uint16_t po
   return attempt;
 }
 
-// What the program meant by the address: the name that it was given for, or the address itself.
 core::HostPattern Connections::host_behind(const Address& to, std::uint16_t port) {
   std::array<std::uint8_t, 4> ipv4{};
   std::copy_n(to.bytes.begin(), ipv4.size(), ipv4.begin());
@@ -150,8 +149,7 @@ Async<Dialled> Connections::open(Attempt& attempt) {
 Async<Dialled> Connections::admit(Socket& client, Attempt& attempt) {
   if (!is_allowed(attempt)) co_return Dialled{};
   if (must_speak_first(attempt.verdict)) {
-    const Heard heard =
-        co_await read_opening(loop_, client, attempt.opening, policy_.limits, Patience::limited);
+    const Heard heard = co_await read_opening(loop_, client, attempt.opening, policy_.limits, {});
     if (heard == Heard::taken_away || !is_spoken_well(attempt, heard)) co_return Dialled{};
   }
   co_return co_await open(attempt);
@@ -188,9 +186,9 @@ Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
   if (!client_first && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
   Opening& opening = attempt.opening;
   for (;;) {
-    const Heard heard =
-        co_await read_opening(loop_, tunnel.client(), opening, policy_.limits,
-                              client_first ? Patience::limited : Patience::for_ever);
+    const Heard heard = co_await read_opening(
+        loop_, tunnel.client(), opening, policy_.limits,
+        {.is_limited = client_first, .doubt = client_first ? Doubt::wait : Doubt::let_go});
     if (heard == Heard::taken_away) co_return false;
     if (heard == Heard::nothing && !client_first) {
       tunnels_.finish(tunnel, LaneName::to_origin);
@@ -224,28 +222,29 @@ Async<bool> Connections::pass_opening(Tunnel& tunnel, Attempt& attempt) {
   co_return true;
 }
 
-Task Connections::inbound(SocketPtr client, SocketPtr inner, std::uint16_t port) {
+// The server may listen in one family only.
+Task Connections::inbound(SocketPtr client, std::uint16_t port, InnerSockets inner) {
   Counted counted(opening_);
-  Attempt attempt;
-  attempt.record = {.number = journal_.next_flow(),
+  FlowRecord record{.number = journal_.next_flow(),
                     .host = "localhost",
                     .port = port,
                     .protocol = "tcp",
                     .started = loop_.now()};
-  if (!journal_.allow_inbound(attempt.record)) co_return;
-  const SocketAddress to = to_socket_address(loopback_ipv4, port);
-  const bool begun =
-      ::connect(inner->fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0 ||
-      errno == EINPROGRESS;
-  inner->is_writable = false;  // what the kernel said of it was said before it was on its way
+  if (!journal_.allow_inbound(record)) co_return reset_on_close(*client);
   const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.dial_seconds);
-  if (!begun || co_await loop_.writable(*inner, deadline) != Woken::ready || inner->has_failed) {
-    journal_.close(attempt.record, 0, 0, "unreachable: the server does not listen there");
-    reset_on_close(*client);
-    co_return;
+  SocketPtr server;
+  if (sys::Fd fd = inner(wire::Family::ipv4); fd.get() >= 0) {
+    server = co_await connect(loop_, std::move(fd), loopback_ipv4, port, deadline);
+  }
+  if (sys::Fd fd; !server && (fd = inner(wire::Family::ipv6)).get() >= 0) {
+    server = co_await connect(loop_, std::move(fd), loopback_ipv6, port, deadline);
+  }
+  if (!server) {
+    journal_.close(record, 0, 0, "unreachable: the server does not listen there");
+    co_return reset_on_close(*client);
   }
   counted.done();
-  tunnels_.release(tunnels_.join(std::move(client), std::move(inner), std::move(attempt.record)));
+  tunnels_.release(tunnels_.join(std::move(client), std::move(server), std::move(record)));
 }
 
 }  // namespace capgate::egress

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@
 #include "egress/policy.h"
 #include "egress/resolver.h"
 #include "egress/tunnel.h"
+#include "egress/wire.h"
 
 namespace capgate::egress {
 
@@ -32,8 +34,13 @@ class Connections {
 
   Task captured(SocketPtr client, Address to, std::uint16_t port);
   Task proxied(SocketPtr client);
-  // `inner` is a socket of the sandbox's namespace.
-  Task inbound(SocketPtr client, SocketPtr inner, std::uint16_t port);
+  // `inner` gives sockets of the sandbox's namespace.
+  using InnerSockets = std::function<sys::Fd(wire::Family family)>;
+  Task inbound(SocketPtr client, std::uint16_t port, InnerSockets inner);
+
+  // What a program means by an address of its namespace: the name that it was given for, or the
+  // address itself.
+  [[nodiscard]] core::HostPattern host_behind(const Address& to, std::uint16_t port);
 
   // Counts those that are being set up, too.
   [[nodiscard]] std::size_t live() const { return tunnels_.size() + opening_; }
@@ -69,7 +76,6 @@ class Connections {
 
   [[nodiscard]] Attempt begin(core::HostPattern host, std::uint16_t port,
                               std::string_view protocol);
-  [[nodiscard]] core::HostPattern host_behind(const Address& to, std::uint16_t port);
 
   // Each is false when the flow is refused; it has been told then.
   [[nodiscard]] bool is_allowed(Attempt& attempt);

@@ -107,7 +107,7 @@ Async<bool> Connections::pass_body(Tunnel& tunnel, Attempt& attempt) {
 Async<bool> Connections::read_next_head(Tunnel& tunnel, Attempt& attempt) {
   attempt.opening = {.bytes = std::move(attempt.opening.bytes)};
   const Heard heard = co_await read_opening(loop_, tunnel.client(), attempt.opening, policy_.limits,
-                                            Patience::for_ever);
+                                            {.is_limited = false});
   if (heard == Heard::taken_away) co_return false;
   if (heard == Heard::nothing) {
     tunnels_.finish(tunnel, LaneName::to_origin);

@@ -16,20 +16,25 @@ struct Attempt {
   Address address;
 };
 
-// A socket on its way to the address, or why there is none.
-SocketPtr begin(Loop& loop, const Address& address, std::uint16_t port, int& error) {
-  sys::Fd fd(
-      ::socket(address.ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+// A socket on its way to the address, or null and why.
+SocketPtr begin_with(Loop& loop, sys::Fd fd, const Address& address, std::uint16_t port,
+                     int& error) {
   const SocketAddress to = to_socket_address(address, port);
   const int on = 1;
   (void)::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   const bool begun =
-      fd.get() >= 0 &&
-      (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0 ||
-       errno == EINPROGRESS);
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0 ||
+      errno == EINPROGRESS;
   error = errno;
   return begun ? loop.adopt(std::move(fd)) : nullptr;
+}
+
+SocketPtr begin(Loop& loop, const Address& address, std::uint16_t port, int& error) {
+  sys::Fd fd(
+      ::socket(address.ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  error = errno;
+  return fd.get() < 0 ? nullptr : begin_with(loop, std::move(fd), address, port, error);
 }
 
 // The error of a connect that came to its end; 0: connected.
@@ -86,6 +91,16 @@ class Dialling {
 };
 
 }  // namespace
+
+Async<SocketPtr> connect(Loop& loop, sys::Fd fd, Address address, std::uint16_t port,
+                         Time deadline) {
+  int error = 0;
+  SocketPtr socket = begin_with(loop, std::move(fd), address, port, error);
+  const bool connected =
+      socket && co_await loop.writable(*socket, deadline) == Woken::ready && outcome(*socket) == 0;
+  if (!connected) socket.reset();
+  co_return socket;
+}
 
 Async<Dialled> dial(Loop& loop, std::vector<Address> addresses, std::uint16_t port, Time deadline) {
   Dialling dialling(loop, std::move(addresses), port);

@@ -21,4 +21,9 @@ struct Dialled {
 [[nodiscard]] Async<Dialled> dial(Loop& loop, std::vector<Address> addresses, std::uint16_t port,
                                   Time deadline);
 
+// A socket that was made elsewhere, connected; null if that failed. It is watched only from then
+// on: of one that is not connected the kernel says that its connection is over.
+[[nodiscard]] Async<SocketPtr> connect(Loop& loop, sys::Fd fd, Address address, std::uint16_t port,
+                                       Time deadline);
+
 }  // namespace capgate::egress

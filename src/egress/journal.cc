@@ -134,11 +134,10 @@ void Journal::tell_dns(const DnsReply& reply) {
   (void)log_.append(event);
 }
 
-void Journal::tell_refused(const RefusedPort& port) {
+void Journal::tell_refused(const core::HostPattern& host, const RefusedPort& port) {
   const bool is_loopback = port.address == loopback_ipv4 || port.address == loopback_ipv6;
   const auto localhost = core::parse_host("localhost");
-  const Flow flow{.host = is_loopback && localhost ? *localhost : to_host(port.address),
-                  .port = port.port};
+  const Flow flow{.host = is_loopback && localhost ? *localhost : host, .port = port.port};
   const std::string where = print_destination(flow.host.text, port.port);
   std::uint64_t count = 0;
   if (!is_news(Subject::port, format("{} {}", port.protocol, where), count)) return;

@@ -41,7 +41,7 @@ class Journal {
              std::string_view reason);
 
   void tell_dns(const DnsReply& reply);
-  void tell_refused(const RefusedPort& port);
+  void tell_refused(const core::HostPattern& host, const RefusedPort& port);
   void tell_limit(std::string_view reason, std::string_view text);
 
  private:

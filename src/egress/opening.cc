@@ -19,6 +19,14 @@ bool settle(Opening& opening, Speech speech, Progress progress) {
   return true;
 }
 
+bool may_begin_with_method(std::string_view bytes) {
+  constexpr std::string_view methods[] = {"GET ",     "HEAD ",    "POST ",  "PUT ",  "DELETE ",
+                                          "CONNECT ", "OPTIONS ", "TRACE ", "PATCH "};
+  return std::ranges::any_of(methods, [&](std::string_view method) {
+    return bytes.starts_with(method) || method.starts_with(bytes);
+  });
+}
+
 // The one parser takes rules, too.
 bool is_wildcard(const core::HostPattern& host) {
   return host.kind == core::HostPattern::Kind::any ||
@@ -44,7 +52,7 @@ void describe_server_name(Flow& flow, const ClientHello& hello) {
 
 }  // namespace
 
-bool recognise(Opening& opening, std::size_t most_bytes) {
+bool recognise(Opening& opening, std::size_t most_bytes, Doubt doubt) {
   if (opening.bytes.empty()) return false;
   HelloReading hello = read_client_hello(bytes_of(opening.bytes));
   if (hello.progress != Progress::other) {
@@ -53,7 +61,11 @@ bool recognise(Opening& opening, std::size_t most_bytes) {
     return settle(opening, Speech::tls, too_long ? Progress::malformed : hello.progress);
   }
   HeadReading head = read_http_head(opening.bytes, most_bytes);
-  if (head.progress == Progress::other) return settle(opening, Speech::other, Progress::done);
+  const bool is_let_go = head.progress == Progress::more && doubt == Doubt::let_go &&
+                         !may_begin_with_method(opening.bytes);
+  if (head.progress == Progress::other || is_let_go) {
+    return settle(opening, Speech::other, Progress::done);
+  }
   opening.head = std::move(head.head);
   return settle(opening, Speech::http, head.progress);
 }
@@ -61,8 +73,8 @@ bool recognise(Opening& opening, std::size_t most_bytes) {
 Async<Heard> read_opening(Loop& loop, Socket& client, Opening& opening, const EgressLimits& limits,
                           Patience patience) {
   const auto whole = std::chrono::seconds(limits.hello_seconds);
-  Time deadline = patience == Patience::for_ever ? never : loop.now() + whole;
-  while (!recognise(opening, limits.head_bytes)) {
+  Time deadline = patience.is_limited ? loop.now() + whole : never;
+  while (!recognise(opening, limits.head_bytes, patience.doubt)) {
     if (!opening.bytes.empty()) deadline = std::min(deadline, loop.now() + whole);
     std::array<char, 4096> chunk;
     const ssize_t size = co_await read_some(loop, client, chunk, deadline);

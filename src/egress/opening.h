@@ -26,8 +26,12 @@ struct Opening {
   HttpHead head;
 };
 
+// Where something else than TLS and HTTP may be spoken, what is only perhaps the start of a request
+// is let go at once: its sender may wait for an answer before it goes on.
+enum class Doubt : unsigned char { wait, let_go };
+
 // Looks at the bytes again. True when the speech is known.
-[[nodiscard]] bool recognise(Opening& opening, std::size_t most_bytes);
+[[nodiscard]] bool recognise(Opening& opening, std::size_t most_bytes, Doubt doubt = Doubt::wait);
 
 enum class Heard : unsigned char {
   all,         // the speech is known
@@ -37,8 +41,11 @@ enum class Heard : unsigned char {
   taken_away,  // touch nothing
 };
 
-// How long to wait for the first byte; then the rest has the policy's hello_seconds.
-enum class Patience : unsigned char { for_ever, limited };
+// How long to wait for the first byte (then the rest has the policy's hello_seconds), and for what.
+struct Patience {
+  bool is_limited = true;
+  Doubt doubt = Doubt::wait;
+};
 
 [[nodiscard]] Async<Heard> read_opening(Loop& loop, Socket& client, Opening& opening,
                                         const EgressLimits& limits, Patience patience);

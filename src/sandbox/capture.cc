@@ -52,7 +52,8 @@ class Builder {
 
   Capture build(WithProxy proxy) {
     capture_.inner_sockets = !network_.published.empty();
-    if (network_.mode == NetworkPlan::Mode::none) return std::move(capture_);
+    if (!network_.is_needed()) return std::move(capture_);
+    // Also where nothing may be reached and only a port is published: then every try leaves a line.
     add_routes();
     if (network_.mode == NetworkPlan::Mode::redirect) {
       add_redirects();
