@@ -84,23 +84,25 @@ Flow some_flow() {
   return flow;
 }
 
-Rule some_rule() {
+// Half of the rules cover the flow's endpoint, so that several often do.
+Rule some_rule(const Flow& flow) {
   core::NetConnect connect{.endpoint = *support::endpoint()};
+  if (support::flip()) connect.endpoint = {.host = flow.host, .port = flow.port};
   if (support::flip()) connect.refinements = support::net_refinements();
   return {.connect = connect, .text = print(core::Capability(connect)), .position = "m.json:1:1"};
 }
 
-Policy some_policy() {
+Policy some_policy(const Flow& flow) {
   Policy policy;
   const int count = *rc::gen::inRange(0, 5);
-  for (int i = 0; i < count; ++i) policy.rules.push_back(some_rule());
+  for (int i = 0; i < count; ++i) policy.rules.push_back(some_rule(flow));
   policy.public_only = support::flip() && support::flip();
   return policy;
 }
 
 RC_GTEST_PROP(Decide, KnowingMoreNeverAllowsMore, ()) {
-  const Policy policy = some_policy();
   const Flow flow = some_flow();
+  const Policy policy = some_policy(flow);
   Flow less = flow;
   less.address.reset();
   less.address_is_own = false;
@@ -110,8 +112,8 @@ RC_GTEST_PROP(Decide, KnowingMoreNeverAllowsMore, ()) {
 }
 
 RC_GTEST_PROP(Decide, AllowsExactlyWhatOneOfTheRulesAllows, ()) {
-  const Policy policy = some_policy();
   const Flow flow = some_flow();
+  const Policy policy = some_policy(flow);
   const bool alone = std::ranges::any_of(policy.rules, [&](const Rule& rule) {
     Policy one = policy;
     one.rules = {rule};
@@ -121,8 +123,8 @@ RC_GTEST_PROP(Decide, AllowsExactlyWhatOneOfTheRulesAllows, ()) {
 }
 
 RC_GTEST_PROP(Decide, DoesNotDependOnTheOrderOfRules, ()) {
-  Policy policy = some_policy();
   const Flow flow = some_flow();
+  Policy policy = some_policy(flow);
   const Verdict verdict = decide(policy, flow);
   const Rule explaining = verdict.rule == nullptr ? Rule{} : *verdict.rule;
   std::ranges::reverse(policy.rules);
@@ -134,8 +136,8 @@ RC_GTEST_PROP(Decide, DoesNotDependOnTheOrderOfRules, ()) {
 
 // But for a private address behind a name, where the program must ask for the address itself.
 RC_GTEST_PROP(Decide, TheRemedyParsesAndAllowsTheFlow, ()) {
-  Policy policy = some_policy();
   const Flow flow = some_flow();
+  Policy policy = some_policy(flow);
   const Verdict verdict = decide(policy, flow);
   const std::string text = remedy(verdict, flow);
   RC_PRE(!text.empty());
@@ -154,8 +156,8 @@ RC_GTEST_PROP(Decide, TheRemedyParsesAndAllowsTheFlow, ()) {
 }
 
 RC_GTEST_PROP(Decide, ExplainsEveryVerdict, ()) {
-  const Policy policy = some_policy();
   const Flow flow = some_flow();
+  const Policy policy = some_policy(flow);
   const std::string words = explain(decide(policy, flow), flow);
   RC_ASSERT(!words.empty());
   RC_ASSERT(std::ranges::all_of(words, is_printable_ascii));

@@ -72,9 +72,10 @@ std::string explain_address(const Verdict& verdict, const Flow& flow) {
 // What `connect` is written as, if that is a capability at all.
 std::string written(const NetConnect& connect) {
   const core::Capability capability = connect;
-  std::string text = print(capability);
+  const std::string text = print(capability);
   const auto parsed = core::parse_capability(text, {});
-  return parsed && parsed->size() == 1 && parsed->front() == capability ? text : std::string();
+  const bool is_same = parsed && parsed->size() == 1 && parsed->front() == capability;
+  return is_same ? text : std::string();
 }
 
 // Sandboxes ask capgate itself for names, so no rule for port 53 can be declared.

@@ -36,6 +36,7 @@ std::string position_of(const Grant& grant, const Input& input) {
   if (where == Span::nowhere()) return "--allow";
   if (input.source == nullptr) return {};
   const std::string_view name = input.source->name();
+  if (name == "--allow") return "--allow";  // words have no lines
   const auto [line, column] = input.source->position(where.begin);
   return format("{}:{}:{}", name.substr(name.rfind('/') + 1), line, column);
 }
