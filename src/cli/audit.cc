@@ -161,12 +161,14 @@ std::expected<void, int> follow(const Request& request, const std::string& path,
   return {};
 }
 
-// Logs that were not there before, from their beginning.
-void find_new(const Request& request, std::vector<Followed>& followed, Output& output) {
+// Logs that were not there before, from their beginning; one that cannot be opened is tried again.
+void find_new(const Request& request, std::vector<Followed>& followed) {
   if (request.are_named) return;
   for (const std::string& path : find_audit_files()) {
     if (std::ranges::find(followed, path, &Followed::path) != followed.end()) continue;
-    (void)follow(request, path, 0, followed, output);
+    if (auto lines = open_audit_file(path)) {
+      followed.push_back({.path = path, .lines = *std::move(lines)});
+    }
   }
 }
 
@@ -185,7 +187,7 @@ int keep_following(const Request& request, std::vector<Followed>& followed, Outp
     if (!write_out(output)) return Exit::internal;
     pollfd reader{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
     if (::poll(&reader, 1, interval) > 0) return Exit::ok;
-    find_new(request, followed, output);
+    find_new(request, followed);
   }
 }
 

@@ -42,7 +42,9 @@ class Skipped {
     }
   }
   Skipped(const Skipped&) = delete;
+  Skipped(Skipped&&) = delete;
   Skipped& operator=(const Skipped&) = delete;
+  Skipped& operator=(Skipped&&) = delete;
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
 
@@ -97,6 +99,7 @@ std::vector<std::string> find_audit_files() {
   }
   std::ranges::sort(found);
   std::vector<std::string> paths;
+  paths.reserve(found.size());
   for (auto& [time, path] : found) paths.push_back(std::move(path));
   return paths;
 }

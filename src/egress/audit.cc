@@ -108,6 +108,12 @@ void append_text(std::string& line, const Text& text) {
   }
 }
 
+// For words that are known to be plain.
+void append_word(std::string& line, std::string_view key, std::string_view word) {
+  append_key(line, key);
+  line.append("\"").append(word).append("\"");
+}
+
 void append_optional(std::string& line, std::string_view key, std::optional<std::uint64_t> value) {
   if (!value) return;
   append_key(line, key);
@@ -166,7 +172,7 @@ std::string audit_text(std::string_view foreign) {
   return printable(foreign, longest_foreign, Backslash::escaped);
 }
 
-AuditLog::AuditLog(int fd, Origin origin)
+AuditLog::AuditLog(int fd, const Origin& origin)
     : fd_(fd),
       origin_{.sandbox = name_or_dash(origin.sandbox), .server = name_or_dash(origin.server)},
       previous_(64, '0') {
@@ -234,14 +240,14 @@ void AuditLog::compose(const AuditEvent& event) {
   line_ += '"';
   append_text(line_, {"sandbox", origin_.sandbox});
   append_text(line_, {"server", origin_.server});
-  append_text(line_, {"event", event_name(event.kind)});
+  append_word(line_, "event", event_name(event.kind));
   append_positive(line_, "flow", event.flow);
   append_text(line_, {"host", event.host, longest_foreign, Backslash::escaped});
   append_positive(line_, "port", event.port);
   append_text(line_, {"address", event.address});
   append_text(line_, {"serverName", event.server_name, longest_foreign, Backslash::escaped});
   append_text(line_, {"protocol", event.protocol});
-  if (event.allowed) append_text(line_, {"verdict", *event.allowed ? "allowed" : "denied"});
+  if (event.allowed) append_word(line_, "verdict", *event.allowed ? "allowed" : "denied");
   append_text(line_, {"rule", event.rule, longest_own});
   append_text(line_, {"at", event.position, longest_own});
   append_text(line_, {"reason", event.reason});
@@ -251,7 +257,7 @@ void AuditLog::compose(const AuditEvent& event) {
   append_optional(line_, "received", event.received);
   append_optional(line_, "ms", event.milliseconds);
   append_optional(line_, "count", event.count);
-  append_text(line_, {"prev", previous_});
+  append_word(line_, "prev", previous_);
   line_.append("}\n");
 }
 

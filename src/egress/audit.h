@@ -72,7 +72,7 @@ class AuditLog {
   // Reads the last lines of the file to go on from them; a line that was cut short by a crash is
   // ended first, and counts as a line. Calls fstat, pread, write, ftruncate and clock_gettime. The
   // caller ignores SIGXFSZ, so that a file size limit is an error.
-  AuditLog(int fd, Origin origin);
+  AuditLog(int fd, const Origin& origin);
 
   // False if the whole line could not be written (a full disk): what it tells must not happen. What
   // was written of it is taken back.
