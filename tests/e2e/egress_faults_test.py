@@ -19,7 +19,8 @@ ASKER = ("import socket, sys\n"
          "    host, port = line.split()\n"
          "    try:\n"
          "        with socket.create_connection((host, int(port)), 30) as connection:\n"
-         "            connection.sendall(b'GET / HTTP/1.1\\r\\nHost: %s\\r\\n\\r\\n' % host.encode())\n"
+         "            head = f'GET / HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'\n"
+         "            connection.sendall(head.encode())\n"
          "            print('got', len(connection.recv(100)) > 0, flush=True)\n"
          "    except OSError as error:\n"
          "        print('error', type(error).__name__, flush=True)\n")
@@ -71,7 +72,8 @@ class AuditFile(Asking):
 
     def test_the_state_directory_is_used_without_the_option(self):
         state = self.tree.directory("state")
-        process = self.start(self.sandboxed(["/usr/bin/true"], [API]), env={"XDG_STATE_HOME": state})
+        process = self.start(self.sandboxed(["/usr/bin/true"], [API]),
+                             env={"XDG_STATE_HOME": state})
         self.assertEqual(launch.finish(process).returncode, 0)
         (name,) = os.listdir(os.path.join(state, "capgate/audit"))
         lines = read_audit(os.path.join(state, "capgate/audit", name))

@@ -92,11 +92,13 @@ class Promises(unittest.TestCase):
 
     def test_a_command_that_is_killed_takes_its_own_with_it(self):
         marker = f"{self.lab.root}/killed"
-        process = self.lab.start([launch.PYTHON, "-c", "import sys; print(1, flush=True); "
-                                  "sys.stdin.read()", marker])
+        process = self.lab.start([launch.PYTHON, "-c", "import signal; print(1, flush=True); "
+                                  "signal.pause()", marker], stderr=subprocess.DEVNULL)
         process.stdout.readline()
         process.kill()
-        process.communicate()
+        process.wait()
+        process.stdin.close()
+        process.stdout.close()
         ended = [launch.PYTHON, "-c", "import os, sys, time\n"
                  "def left():\n"
                  "    for pid in filter(str.isdigit, os.listdir('/proc')):\n"

@@ -1,4 +1,4 @@
-"""Ports: those that are published, those of the host's loopback, every port, and the server's own."""
+"""Ports: published ones, those of the host's loopback, every port, and the server's own."""
 
 import time
 import unittest
@@ -65,7 +65,8 @@ class Published(EgressCase):
         return Run(self, launch.finish(process), audit)
 
     def test_the_control_without_a_sandbox(self):
-        process = self.start([launch.PYTHON, "-I", "-c", LISTENER, "127.0.0.1:8125", "0.0.0.0:8126"])
+        process = self.start([launch.PYTHON, "-I", "-c", LISTENER, "127.0.0.1:8125",
+                              "0.0.0.0:8126"])
         self.assertEqual(process.stdout.readline(), b"listening\n")
         results = self.from_the_host(greeting("127.0.0.1", 8125), greeting(addresses.HOST4, 8126))
         self.assertEqual(results, [{"got": "hello from inside\n"}] * 2)

@@ -1,7 +1,7 @@
 """What the network attacks share: the lab of the egress tests, and attacks that are conversations.
 
-An attack runs outside first, on the lab's host, where the forbidden side must have seen it, and then
-in a sandbox, where it must not.
+An attack runs outside first, on the lab's host, where the forbidden side must have seen it, and
+then in a sandbox, where it must not.
 """
 
 import os

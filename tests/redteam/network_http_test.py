@@ -1,4 +1,4 @@
-"""Attacks 41, 42 and 44: plain HTTP, hostile spellings of hosts, and ways from one host to another."""
+"""Attacks 41, 42 and 44: plain HTTP, hostile spellings of hosts, ways from one to another."""
 
 import json
 import unittest
@@ -48,8 +48,8 @@ class PlainHttp(NetworkAttack):
 
     def test_41_fronting_by_host(self):
         run, _ = self.assert_never_arrives(
-            request("victim.test"), request("stub.example.test:8080", "X: victim.test"),
-            request("victim.test:80"), request("stub.example.test.victim.test"),
+            request("victim.test"), request("victim.test:80"),
+            request("stub.example.test.victim.test"),
             request("44.128.0.41", "X: victim.test"))
         line = run.assert_denied(event="connect", serverName="victim.test", reason="other-name")
         self.assertEqual(line["host"], "stub.example.test")
@@ -121,7 +121,7 @@ class PlainHttp(NetworkAttack):
             "GET / HTTP/1.1\r\nHost : victim.test\r\nHost: stub.example.test\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: stub.example.test\rHost: victim.test\r\n\r\n",
             "GET / HTTP/1.1\r\nX: a\rHost: victim.test\r\nHost: stub.example.test\r\n\r\n",
-            "GET / HTTP/1.1\nHost: victim.test\n\nGET / HTTP/1.1\r\nHost: stub.example.test\r\n\r\n",
+            "GET / HTTP/1.1\nHost: victim.test\n\n" + request("stub.example.test"),
             "GET / HTTP/1.1\r\nX: a\nHost: victim.test\r\nHost: stub.example.test\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: stub.example.test\x00victim.test\r\n\r\n",
             "GET / HTTP/1.1\r\nHost: stub.example.test, victim.test\r\n\r\n",
@@ -149,8 +149,8 @@ class PlainHttp(NetworkAttack):
                          "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==",
                          target="/stay")
         run, _ = self.assert_never_arrives(asking, then=[HIDDEN])
-        self.assert_never_arrives(asking + HIDDEN)
         self.assertTrue(self.lab.far.at(addresses.STUB, 80), run)
+        self.assert_never_arrives(asking + HIDDEN)
 
     def test_44_redirects(self):
         command = ["/usr/bin/curl", "-sSL", "--max-time", "5", "http://stub.example.test/redirect"]
@@ -194,8 +194,8 @@ HOSTILE = (
     "44.128.0.41", "044.0200.0.051", "0x2c.0x80.0.0x29", "0x2c800029", "746586153", "44.8388649",
     "44.128.41", "[::ffff:44.128.0.41]", "[::ffff:2c80:29]", "::ffff:44.128.0.41",
     "[fe80::1%25eth0]", "127.1", "0", "0.0.0.0", "[::]", "localhost", "2130706433", "0177.0.0.1",
-    "[::1]", "127.0.0.1", "169.254.169.254", "a" * 64 + ".example.test", "a." * 200 + "test", "", ".",
-    "..", "-stub.example.test-", "stub..example.test",
+    "[::1]", "127.0.0.1", "169.254.169.254", "a" * 64 + ".example.test", "a." * 200 + "test", "",
+    ".", "..", "-stub.example.test-", "stub..example.test",
 )
 
 
@@ -207,11 +207,9 @@ class Spellings(NetworkAttack):
         self.assertEqual(self.seen(), [], run)
 
     def test_42_in_the_host_header(self):
-        orders = [order(last_request(host), seconds=0.5) for host in HOSTILE
-                  if all(ord(c) < 256 for c in host)]
+        # With a whole end of line in it, it is one more header, and the program's own affair.
+        orders = [order(last_request(host), seconds=0.5) for host in HOSTILE if "\r\n" not in host]
         run, _ = self.attack(*orders, allow=[STUB])
-        for record in self.seen():
-            self.assertNotRegex(record["bytes"], "victim|X-Injected", run)
         self.assertEqual(self.seen(), [], run)
 
     def test_42_in_the_server_name(self):

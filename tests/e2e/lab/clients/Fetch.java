@@ -17,7 +17,8 @@ public class Fetch {
     KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
     store.load(null, null);
     try (FileInputStream file = new FileInputStream(path)) {
-      store.setCertificateEntry("lab", CertificateFactory.getInstance("X.509").generateCertificate(file));
+      CertificateFactory factory = CertificateFactory.getInstance("X.509");
+      store.setCertificateEntry("lab", factory.generateCertificate(file));
     }
     TrustManagerFactory trust = TrustManagerFactory.getInstance("PKIX");
     trust.init(store);
@@ -30,9 +31,11 @@ public class Fetch {
     HttpClient client = HttpClient.newBuilder().sslContext(trusting(arguments[0]))
         .connectTimeout(Duration.ofSeconds(5)).build();
     for (String url : Arrays.copyOfRange(arguments, 1, arguments.length)) {
-      HttpRequest request = HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(5)).build();
+      HttpRequest request =
+          HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(5)).build();
       try {
-        System.out.println(url + " " + client.send(request, HttpResponse.BodyHandlers.ofString()).statusCode());
+        HttpResponse<String> response = client.send(request, HttpResponse.BodyHandlers.ofString());
+        System.out.println(url + " " + response.statusCode());
       } catch (IOException error) {
         System.out.println(url + " error " + error);
       }

@@ -1,13 +1,13 @@
 """talk.py [--together] JSON...: sockets by hand, for what no ordinary client can be made to say.
 
-    {"to": ["raw.example.test", 7000], "send": "text", "udp": false, "tls": {"name": "...", "ca": "..."},
-     "until": 4, "half": false}
+    {"to": ["raw.example.test", 7000], "send": "text", "until": 4, "half": false, "udp": false,
+     "tls": {"name": "api.example.test", "ca": "ca.pem"}}
 
-One JSON value for each argument, in their order: {"got": "text"} or {"error": "ECONNREFUSED", "got": "what came before"}.
-"to" may also be an address; "via" connects there but lets TLS and the text name something else. With
-"until" it stops as soon as so many bytes have come, else at the end or after "seconds" of silence.
-"then" is a list of further texts, each sent when something has come. "pieces" is how many bytes go
-into one segment.
+One JSON value for each argument, in their order: {"got": "text"}, or with an error what had come
+before it: {"error": "ECONNREFUSED", "got": ""}. With "until" it stops as soon as so many bytes have
+come, else at the end or after "seconds" of silence. "then" is a list of further texts, each sent
+when something has come. "pieces" is how many bytes go into one segment. "half" ends the sending
+side. The name in "tls" is the one of SNI; without it there is none.
 """
 
 import concurrent.futures
@@ -64,7 +64,7 @@ def send(connection, order):
 def converse(order, got):
     host, port = order["to"]
     kind = socket.SOCK_DGRAM if order.get("udp") else socket.SOCK_STREAM
-    family, _, _, _, address = socket.getaddrinfo(host, port, 0, kind)[order.get("choice", 0)]
+    family, _, _, _, address = socket.getaddrinfo(host, port, 0, kind)[0]
     with socket.socket(family, kind) as connection:
         connection.settimeout(order.get("seconds", SECONDS))
         connection.connect(address)
