@@ -164,7 +164,7 @@ std::size_t discard(int fd) {
 }
 
 void measure_rate(const Dialect& dialect, std::size_t count, double seconds) {
-  Clients clients(dialect, 'p');
+  Clients clients(dialect, ask_echo);
   std::size_t opened = 0;
   std::size_t in_all = 0;  // with those that warm up
   clients.on_answer = [&](int fd) {
@@ -184,7 +184,7 @@ void measure_rate(const Dialect& dialect, std::size_t count, double seconds) {
 }
 
 void measure_latency(const Dialect& dialect, std::size_t count) {
-  Clients clients(dialect, 'p');
+  Clients clients(dialect, ask_echo);
   constexpr std::size_t first_ones = 50;  // warm up
   std::vector<double> taken;
   clients.on_answer = [&](int fd) {
@@ -200,7 +200,7 @@ void measure_latency(const Dialect& dialect, std::size_t count) {
 }
 
 void measure_stream(const Dialect& dialect, std::size_t count, double seconds) {
-  Clients clients(dialect, 'd');
+  Clients clients(dialect, ask_download);
   std::size_t bytes = 0;
   clients.on_answer = [&](int fd) { bytes += discard(fd); };
   for (std::size_t i = 0; i < count; ++i) clients.open();
@@ -214,7 +214,7 @@ void measure_stream(const Dialect& dialect, std::size_t count, double seconds) {
 }
 
 void hold(const Dialect& dialect, std::size_t count) {
-  Clients clients(dialect, 'p');
+  Clients clients(dialect, ask_echo);
   std::size_t started = 0;
   std::size_t open = 0;
   clients.on_answer = [&](int fd) {

@@ -23,6 +23,10 @@ namespace capgate::bench {
 inline constexpr rlim_t wanted_descriptors = 40000;  // two for each of 8,000 tunnels, and pipes
 inline constexpr int backlog = 4096;
 
+// What a client asks the origin for. Neither begins TLS or HTTP.
+inline constexpr char ask_echo = 1;
+inline constexpr char ask_download = 2;
+
 template <class... Args>
 [[noreturn]] void stop(fmt::format_string<Args...> text, Args&&... args) {
   fmt::print(stderr, "{}: {}\n", program_invocation_short_name,

@@ -2,7 +2,7 @@
 //
 //   origin PORT
 //
-// Each byte 'p' is answered with one byte; 'd' is answered with bytes until the client leaves.
+// A byte ask_echo is answered with one byte, ask_download with bytes until the client leaves.
 #include <csignal>
 #include <vector>
 
@@ -46,7 +46,7 @@ class Origin {
     char asked[64];
     ssize_t got = 0;
     while ((got = recv(fd, asked, sizeof(asked), 0)) > 0) {
-      if (asked[0] == 'd') {
+      if (asked[0] == ask_download) {
         downloads_[static_cast<std::size_t>(fd)] = true;
       } else if (send(fd, asked, static_cast<std::size_t>(got), MSG_NOSIGNAL) < 0) {
         return leave(fd);
