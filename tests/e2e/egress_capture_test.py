@@ -219,6 +219,13 @@ class Capture(BrokerCase):
         without = self.attempt(self.words("net:connect:a.test:443"), "dict(os.environ)")
         self.assertNotIn("PROXY", without[0].upper())
 
+    def test_a_trace_leaves_connections_to_the_broker(self):
+        done = self.run_server(["--trace", "-", *self.words("net:connect:a.test:443")],
+                               client(("1.2.3.4", 443), ("1.2.3.4", 80)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"denied connect", done.stderr)
+        self.assertEqual(len(self.events("capture")), 1)
+
     def test_the_server_has_no_descriptor_of_the_network(self):
         got = self.attempt(self.words("net:connect:a.test:443", f"net:listen:{free_port()}"),
                            "[n for n in range(3, 1000) if os.path.exists(f'/proc/self/fd/{n}')]",
