@@ -335,6 +335,17 @@ class Life(BrokerCase):
         ports = [f"net:connect:a.test:{port}" for port in range(1000, 1150)]
         self.assertIn("(step host_name)", self.refusal(self.words(*ports), env=env))
 
+    def test_whichever_step_fails_nothing_is_left(self):
+        for step in ("start_init", "network", "pivot", "landlock", "init_drop", "read_back"):
+            with self.subTest(step):
+                env = self.environment(CAPGATE_FAIL_STEP=step)
+                process = self.start(self.words("net:connect:a.test:443", "net:connect:b.test"),
+                                     ["/usr/bin/true"], env=env, stdin=subprocess.DEVNULL)
+                done = launch.finish(process, None)
+                self.assertEqual(done.returncode, REFUSED, done.stderr)
+                self.assertIn(f"(step {step})".encode(), done.stderr)
+                self.assert_nothing_left(process.pid)
+
     def test_many_ports_arrive(self):
         ports = list(range(1000, 1150))
         got = self.ask([f"net:connect:a.test:{port}" for port in ports],
