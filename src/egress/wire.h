@@ -30,7 +30,9 @@ enum class SocketKind : std::uint16_t {
   dns_streams,    // TCP 53 inside, listening
   refusals,       // packets that tell of ports where nobody listens
   published,      // TCP, listening at the host's loopback; leads to `port` inside
-  inner_sockets,  // SOCK_SEQPACKET to capgate-init: one byte of Family asks for a TCP socket
+  // SOCK_SEQPACKET to capgate-init: one byte of Family asks for a TCP socket. The byte comes back
+  // with the socket, or alone where none could be made; a request beyond what fits is not answered.
+  inner_sockets,
 };
 
 enum class Family : std::uint8_t { ipv4 = 4, ipv6 = 6 };

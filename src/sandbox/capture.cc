@@ -101,7 +101,7 @@ class Builder {
     add_stream({.kind = SocketKind::redirect,
                 .port = to,
                 .domain = AF_INET6,
-                .flags = orders::with_ipv6,
+                .flags = orders::with_ipv6 | orders::may_lack,
                 .address = ipv6_address(in6addr_loopback, to),
                 .options = {{IPPROTO_IPV6, IPV6_V6ONLY, 1}}});
     // The loopback is not redirected, and a port that the server listens at is its own.

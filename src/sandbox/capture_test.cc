@@ -77,7 +77,7 @@ TEST(Capture, ARedirectHasASocketInEachFamily) {
   EXPECT_EQ(capture.messages[2].protocol, std::uint32_t{NETLINK_NETFILTER});
   EXPECT_EQ(capture.messages[2].flags, 0U);
   EXPECT_EQ(capture.messages[3].flags, orders::with_ipv6);
-  EXPECT_EQ(capture.sockets[1].flags, orders::with_ipv6);
+  EXPECT_EQ(capture.sockets[1].flags, orders::with_ipv6 | orders::may_lack);
   EXPECT_TRUE(capture.inner_sockets);
 }
 
@@ -121,7 +121,7 @@ class Refusals : public testing::Test {
 
   static std::string ipv4(unsigned char protocol, const std::string& rest, char options = 0) {
     std::string out(20 + static_cast<std::size_t>(options) * 4, '\0');
-    out[0] = static_cast<char>(0x45 + options);
+    out[0] = static_cast<char>(0x45 + int{options});
     out[9] = static_cast<char>(protocol);
     return out + rest;
   }
@@ -160,7 +160,7 @@ TEST_F(Refusals, AnswersOfClosedPortsPass) {
 }
 
 TEST_F(Refusals, NothingElsePasses) {
-  for (const char flags : {0x02, 0x12, 0x10, 0x04, 0x11, 0x18}) {
+  for (const char flags : {'\x02', '\x12', '\x10', '\x04', '\x11', '\x18'}) {
     EXPECT_EQ(passed(ipv4(IPPROTO_TCP, tcp(flags))), 0U) << int{flags};
     EXPECT_EQ(passed(ipv6(IPPROTO_TCP, tcp(flags))), 0U) << int{flags};
   }

@@ -83,9 +83,12 @@ class Supervisor {
     if (polls[signals].revents != 0) pass_signals();
     if ((polls[input].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) end_of_input_ = true;
     if (polls[masks].revents != 0) check_masks();
-    if (polls[control].revents != 0) read_report();
+    if (polls[control].revents != 0) (void)read_report();
     if (polls[init].revents != 0) ended_ = true;
-    if (watch_.broker != nullptr && !ended_) step_broker();
+    const bool is_told = polls[broker].revents != 0 || polls[control].revents != 0;
+    if (watch_.broker != nullptr && !ended_ && (is_told || watch_.broker->deadline())) {
+      step_broker();
+    }
     watch_limits();
     end_after_input();
   }
@@ -126,10 +129,11 @@ class Supervisor {
     ::syscall(SYS_pidfd_send_signal, sandbox_.init.get(), SIGKILL, nullptr, 0);
   }
 
-  void read_report() {
+  // False if there was none.
+  bool read_report() {
     orders::Report report;
     const auto fd = receive(report);
-    if (!fd) return;
+    if (!fd) return false;
     switch (report.kind) {
       case orders::Report::Kind::failed:
         if (!outcome_.failure) outcome_.failure = report;
@@ -143,6 +147,7 @@ class Supervisor {
         if (watch_.broker != nullptr) watch_.broker->complete(report.value != 0);
         break;
     }
+    return true;
   }
 
   // ---- the network ------------------------------------------------------------------------------
@@ -241,8 +246,9 @@ class Supervisor {
                     WEXITED) != 0 &&
            errno == EINTR) {
     }
-    // What init said last may still be unread.
-    for (int i = 0; i < 8 && sandbox_.control.get() >= 0; ++i) read_report();
+    // What init said last may still be unread, behind all of its sockets.
+    while (sandbox_.control.get() >= 0 && read_report()) {
+    }
   }
 
   void finish() {

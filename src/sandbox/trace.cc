@@ -290,6 +290,8 @@ void Tracer::observe_connect(const Question& question) {
     }
     return;
   }
+  // With a network the broker decides, and tells what it refuses.
+  if (!bound_.capture.messages.empty()) return;
   char text[INET6_ADDRSTRLEN] = {};
   std::uint16_t port = 0;
   bool is_local = true;

@@ -4,6 +4,7 @@ import glob
 import json
 import os
 import shutil
+import signal
 import socket
 import stat
 import subprocess
@@ -50,11 +51,6 @@ def free_port():
 class BrokerCase(RunCase):
     """A copy of capgate with the stand-in beside it."""
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.shim = os.path.join("/var/tmp", f"capgate-stand-in-{os.getpid()}")
-
     def setUp(self):
         super().setUp()
         self.programs = self.tree.directory("programs")
@@ -64,12 +60,17 @@ class BrokerCase(RunCase):
         self.addCleanup(setattr, launch, "CAPGATE", self.original)
         shutil.copy(self.original, launch.CAPGATE)
         script = shutil.copy(os.path.join(HERE, "egress/stand_in.py"), self.programs)
-        self.broker = os.path.join(self.programs, "capgate-broker")
-        subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", f'-DSCRIPT="{script}"',
-                        os.path.join(HERE, "egress/stand_in.c"), "-o", self.broker], check=True)
-        os.chmod(self.broker, 0o755)
+        self.broker = self.build("stand_in.c", "capgate-broker", f'-DSCRIPT="{script}"')
         self.logs = self.own(self.tree.directory("logs"), 0o700)
         self.audit = os.path.join(self.logs, "audit.jsonl")
+
+    def build(self, source, name, *flags):
+        """The path of a program beside capgate, made from a source of tests/e2e/egress."""
+        path = os.path.join(self.programs, name)
+        subprocess.run(["gcc", "-O1", "-Wall", "-Wextra", "-Werror", *flags,
+                        os.path.join(HERE, "egress", source), "-o", path], check=True)
+        os.chmod(path, 0o755)
+        return path
 
     def set_mode(self, mode):
         self.tree.file("programs/mode", mode)
@@ -218,6 +219,13 @@ class Capture(BrokerCase):
         without = self.attempt(self.words("net:connect:a.test:443"), "dict(os.environ)")
         self.assertNotIn("PROXY", without[0].upper())
 
+    def test_a_trace_leaves_connections_to_the_broker(self):
+        done = self.run_server(["--trace", "-", *self.words("net:connect:a.test:443")],
+                               client(("1.2.3.4", 443), ("1.2.3.4", 80)))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn(b"denied connect", done.stderr)
+        self.assertEqual(len(self.events("capture")), 1)
+
     def test_the_server_has_no_descriptor_of_the_network(self):
         got = self.attempt(self.words("net:connect:a.test:443", f"net:listen:{free_port()}"),
                            "[n for n in range(3, 1000) if os.path.exists(f'/proc/self/fd/{n}')]",
@@ -311,6 +319,40 @@ class Life(BrokerCase):
                 self.assertNotIn("\x1b", said)
                 self.assertFalse(os.path.exists(canary))
 
+    def test_one_that_says_nothing_is_a_refusal(self):
+        self.set_mode("hang")
+        self.assertIn("no answer for 10 s", self.refusal(self.words("net:connect:a.test:443")))
+
+    def test_a_signal_ends_a_server_that_still_waits(self):
+        self.set_mode("hang")
+        process = self.start(self.words("net:connect:a.test:443"), ["/usr/bin/cat"])
+        self.wait_for("start")
+        process.terminate()
+        self.assertEqual(launch.finish(process).returncode, 128 + signal.SIGTERM)
+
+    def test_a_failure_behind_many_sockets_is_told(self):
+        env = self.environment(CAPGATE_FAIL_STEP="host_name")
+        ports = [f"net:connect:a.test:{port}" for port in range(1000, 1150)]
+        self.assertIn("(step host_name)", self.refusal(self.words(*ports), env=env))
+
+    def test_whichever_step_fails_nothing_is_left(self):
+        for step in ("start_init", "network", "pivot", "landlock", "init_drop", "read_back"):
+            with self.subTest(step):
+                env = self.environment(CAPGATE_FAIL_STEP=step)
+                process = self.start(self.words("net:connect:a.test:443", "net:connect:b.test"),
+                                     ["/usr/bin/true"], env=env, stdin=subprocess.DEVNULL)
+                done = launch.finish(process, None)
+                self.assertEqual(done.returncode, REFUSED, done.stderr)
+                self.assertIn(f"(step {step})".encode(), done.stderr)
+                self.assert_nothing_left(process.pid)
+
+    def test_many_ports_arrive(self):
+        ports = list(range(1000, 1150))
+        got = self.ask([f"net:connect:a.test:{port}" for port in ports],
+                       *[("1.2.3.4", port) for port in ports])
+        self.assertEqual([json.loads(text) for text in got],
+                         [["capture", "1.2.3.4", port] for port in ports])
+
     def test_nothing_is_left(self):
         process = self.start(self.words("net:connect:a.test:443"), ["/usr/bin/true"])
         self.assertEqual(launch.finish(process).returncode, 0)
@@ -393,6 +435,36 @@ class Audit(BrokerCase):
         self.assertEqual([each["kind"] for each in bound["capture"]["sockets"]],
                          ["capture", "dns-datagrams", "dns-streams", "refusals"])
         self.assertFalse(os.path.exists(self.audit))
+
+
+class WithoutIpv6(BrokerCase):
+    """A filter answers in the place of a kernel that has no AF_INET6."""
+
+    def setUp(self):
+        super().setUp()
+        launch.CAPGATE = self.build("without_ipv6.c", "without_ipv6",
+                                    f'-DPROGRAM="{launch.CAPGATE}"')
+
+    def test_ipv4_is_captured(self):
+        got = self.ask(["net:connect:a.test:443"], ("1.2.3.4", 443), ("8.8.8.8", 53),
+                       ("1.2.3.4", 80), ("2001:2::1", 443))
+        self.assertEqual([json.loads(text) for text in got[:2]],
+                         [["capture", "1.2.3.4", 443], ["dns_streams", "8.8.8.8", 53]])
+        self.assertEqual(got[2:], ["ECONNREFUSED", "EAFNOSUPPORT"])
+        self.assertEqual(self.events("sockets")[0]["ipv6"], 0)
+        self.assertEqual(len(self.events("refused")), 1)
+
+    def test_ipv4_is_redirected(self):
+        got = self.ask(["net:connect:a.test"], ("1.2.3.4", 8080), ("2001:2::1", 443))
+        self.assertEqual(json.loads(got[0]), ["redirect", "1.2.3.4", 8080])
+        self.assertEqual(got[1], "EAFNOSUPPORT")
+        self.assertEqual(self.events("sockets")[0]["ipv6"], 0)
+
+    def test_a_port_is_published_at_ipv4(self):
+        port = free_port()
+        self.output(self.words(f"net:listen:{port}"), ["/usr/bin/true"])
+        self.assertEqual(self.events("sockets")[0]["list"],
+                         [["published", port], ["inner_sockets", 0]])
 
 
 class Options(BrokerCase):

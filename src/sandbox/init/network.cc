@@ -152,13 +152,14 @@ long send_descriptor(int to, Bytes bytes, long descriptor, long flags) {
 void make_network() {
   begin(Step::network);
   if (header->has_network == 0) return;
-  const bool has_ipv6 = carry_out_messages();
+  bool has_ipv6 = carry_out_messages();
   const auto* sockets = items<orders::Socket>(header->sockets);
   bool is_made = false;
   for (std::uint32_t i = 0; i < header->sockets.count; ++i) {
     if ((sockets[i].flags & orders::instead) != 0 && is_made) continue;
     if ((sockets[i].flags & orders::with_ipv6) != 0 && !has_ipv6) continue;
     is_made = make_and_send(sockets[i], i);
+    has_ipv6 = has_ipv6 && is_made;
   }
   const orders::Report ready{.kind = orders::Report::Kind::network_ready,
                              .value = has_ipv6 ? 1 : 0};

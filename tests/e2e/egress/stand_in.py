@@ -80,6 +80,7 @@ class StandIn:
                 self.sockets[fd] = (KINDS[kind], port, taken)
         tell("sockets", ipv6=ipv6, list=[[KINDS[kind], port] for kind, port in zip(kinds, ports)],
              blocking=[fd for fd in fds if os.get_blocking(fd)])
+        return [fd for fd in fds if fd in self.sockets]
 
     def serve(self):
         poll = select.poll()
@@ -89,7 +90,8 @@ class StandIn:
         while True:
             for fd, _ in poll.poll():
                 if fd == CONTROL:
-                    self.take_sockets()
+                    for new in self.take_sockets():
+                        poll.register(new, select.POLLIN)
                 else:
                     self.step(*self.sockets[fd])
 
@@ -147,6 +149,9 @@ def main():
     if wanted == "fail":
         os.write(CONTROL, struct.pack("I252s", 1, b"no such\x1b thing"))
         sys.exit(1)
+    if wanted == "hang":
+        socket.socket(fileno=os.dup(CONTROL)).recv(1)
+        sys.exit(0)
     if wanted == "exit":
         sys.exit(4)
     os.write(CONTROL, struct.pack("I252s", 0, b""))
