@@ -62,7 +62,7 @@ struct Child {
 int place_descriptors(const Child& child) {
   constexpr int above = 16;
   const sys::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  int control = ::fcntl(child.control, F_DUPFD_CLOEXEC, above);
+  const int control = ::fcntl(child.control, F_DUPFD_CLOEXEC, above);
   const int audit = ::fcntl(child.parts.audit.get(), F_DUPFD_CLOEXEC, above);
   const int policy = ::fcntl(child.parts.policy.get(), F_DUPFD_CLOEXEC, above);
   const int program = ::fcntl(child.parts.program.get(), F_DUPFD_CLOEXEC, above);
