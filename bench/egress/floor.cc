@@ -35,6 +35,8 @@ struct End {
   Pipe pipe;
   unsigned in_pipe = 0;
   State state = State::unused;
+  bool may_read = false;  // there was an event since it had nothing to read
+  bool may_write = false;
   bool read_to_end = false;
   bool told_peer = false;  // of the end
 };
@@ -94,10 +96,21 @@ class Relay {
         break;
       case State::relays:
         if ((events & EPOLLERR) != 0) return drop(fd);
-        if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)) != 0) move_bytes(fd);
-        if (end(fd).state == State::relays && (events & EPOLLOUT) != 0) move_bytes(end(fd).peer);
+        relay_after(fd, events);
         break;
     }
+  }
+
+  void relay_after(int fd, std::uint32_t events) {
+    End& own = end(fd);
+    // Most events say that it may be written, because it always may.
+    const bool peer_waited = (events & EPOLLOUT) != 0 && !own.may_write;
+    if ((events & EPOLLOUT) != 0) own.may_write = true;
+    if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP)) != 0) {
+      own.may_read = true;
+      move_bytes(fd);
+    }
+    if (peer_waited && own.state == State::relays) move_bytes(own.peer);
   }
 
   void read_head(int fd) {
@@ -129,7 +142,10 @@ class Relay {
   void establish(int out) {
     const int client = end(out).peer;
     end(out).read_to_end = false;
-    end(out).state = end(client).state = State::relays;
+    for (const int fd : {client, out}) {
+      end(fd).state = State::relays;
+      end(fd).may_read = end(fd).may_write = true;
+    }
     if (send(client, established.data(), established.size(), MSG_NOSIGNAL) < 0) return drop(out);
     // What came before the tunnel stood will not be told of again.
     move_bytes(client);
@@ -143,20 +159,27 @@ class Relay {
     while (true) {
       if (source.in_pipe == 0) {
         if (source.read_to_end) return finish(from);
+        if (!source.may_read) return give_back(source.pipe);
         if (source.pipe.read_end < 0) source.pipe = take_pipe();
         const ssize_t got =
             splice(from, nullptr, source.pipe.write_end, nullptr, pipe_bytes, flags);
         if (got < 0) {
-          give_back(source.pipe);
-          return would_block() ? void() : drop(from);
+          if (!would_block()) return drop(from);
+          source.may_read = false;
+          continue;
         }
         source.read_to_end = got == 0;
         source.in_pipe = static_cast<unsigned>(got);
         if (got == 0) continue;
       }
+      if (!end(source.peer).may_write) return;
       const ssize_t put =
           splice(source.pipe.read_end, nullptr, source.peer, nullptr, source.in_pipe, flags);
-      if (put < 0) return would_block() ? void() : drop(from);
+      if (put < 0) {
+        if (!would_block()) return drop(from);
+        end(source.peer).may_write = false;
+        return;
+      }
       source.in_pipe -= static_cast<unsigned>(put);
     }
   }

@@ -55,6 +55,9 @@ constexpr bool is_whole(Ending ending) { return ending <= Ending::together; }
 
 inline constexpr std::uint64_t number_bytes = 8;  // the first bytes up: which connection this is
 
+// As it is sent. Its first byte begins neither TLS nor HTTP, which the broker would look into.
+constexpr std::uint64_t number_of(std::uint64_t id) { return (id << 8) | 1; }
+
 struct Plan {
   std::uint64_t up = 0;
   std::uint64_t down = 0;

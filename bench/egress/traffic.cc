@@ -227,9 +227,11 @@ class Traffic {
     if (got <= 0) return false;
     side.head.append(bytes, static_cast<std::size_t>(got));
     if (side.head.size() < number_bytes) return read_number(fd, side);
-    std::memcpy(&side.id, side.head.data(), number_bytes);
-    if (side.id >= order_.count) {
-      tell(fmt::format("a number that was never sent: {:x}", side.id));
+    std::uint64_t number = 0;
+    std::memcpy(&number, side.head.data(), number_bytes);
+    side.id = number >> 8;
+    if (side.id >= order_.count || number != number_of(side.id)) {
+      tell(fmt::format("a number that was never sent: {:x}", number));
       side.id = unknown;
       is_over_ = true;
       return false;
@@ -274,8 +276,9 @@ class Traffic {
     const auto direction = side.is_client() ? Direction::up : Direction::down;
     Bytes(order_.seed, side.id, direction).fill(position, to);
     if (!side.is_client() || position >= number_bytes) return;
-    const auto* number = reinterpret_cast<const char*>(&side.id) + position;
-    std::memcpy(to.data(), number, std::min<std::size_t>(number_bytes - position, to.size()));
+    const std::uint64_t number = number_of(side.id);
+    std::memcpy(to.data(), reinterpret_cast<const char*>(&number) + position,
+                std::min<std::size_t>(number_bytes - position, to.size()));
   }
 
   bool send_some(int fd, Side& side, bool& moved) {
