@@ -14,6 +14,7 @@
 #include <string>
 
 #include "core/host.h"
+#include "sys/fd.h"
 
 namespace capgate::egress {
 
@@ -44,7 +45,7 @@ inline constexpr Address loopback_ipv6{.ipv6 = true,
                                        .bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
 // Whether an address is one of this host's own, asked of its routing table: also what no interface
-// shows (a whole local range) is found, and nothing is remembered that could be out of date.
+// shows (a whole local range) is found.
 class OwnAddresses {
  public:
   OwnAddresses();
@@ -52,7 +53,7 @@ class OwnAddresses {
   [[nodiscard]] bool contains(const Address& address) const;
 
  private:
-  int netlink_ = -1;  // for the broker's life
+  sys::Fd netlink_;
 };
 
 }  // namespace capgate::egress

@@ -38,6 +38,10 @@ std::optional<sockaddr_storage> destination(const sys::Fd& client, SocketKind ki
 
 // One descriptor from capgate-init, which answers at once or not at all.
 sys::Fd receive_inner_socket(const sys::Fd& channel, wire::Family family) {
+  // What an earlier broker asked for and did not live to take.
+  char stale = 0;
+  while (::recv(channel.get(), &stale, sizeof(stale), MSG_DONTWAIT) > 0) {
+  }
   if (::send(channel.get(), &family, sizeof(family), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) return {};
   pollfd poll{.fd = channel.get(), .events = POLLIN, .revents = 0};
   constexpr int patience = 1000;
@@ -213,10 +217,12 @@ Task Broker::accept(SocketPtr socket, Listener listener) {
 void Broker::serve(sys::Fd client, Listener listener) {
   const int on = 1;
   (void)::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  const auto where = destination(client, listener.kind);
+  const bool is_captured =
+      listener.kind == SocketKind::capture || listener.kind == SocketKind::redirect;
+  const auto where = is_captured ? destination(client, listener.kind) : std::nullopt;
   SocketPtr socket = loop_.adopt(std::move(client));
   if (!socket) return;
-  if (!where || !has_room()) return reset_on_close(*socket);
+  if (is_captured != where.has_value() || !has_room()) return reset_on_close(*socket);
   switch (listener.kind) {
     case SocketKind::capture:
     case SocketKind::redirect:

@@ -70,6 +70,13 @@ void Connections::refuse(const Attempt& attempt, std::string_view reason, std::s
 bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
   Opening& opening = attempt.opening;
   const bool must_know = must_speak_first(attempt.verdict);
+  // Under proto=tcp what only looks like TLS or HTTP is neither.
+  const bool is_anything =
+      attempt.verdict.rule->connect.refinements.proto == core::NetRefinements::Proto::tcp;
+  if (is_anything && opening.is_malformed) {
+    opening.is_malformed = false;
+    opening.speech = Speech::other;
+  }
   if (heard != Heard::all && must_know) {
     refuse(attempt, "silent", "it did not say what it speaks");
     return false;

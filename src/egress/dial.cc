@@ -22,7 +22,6 @@ SocketPtr begin_with(Loop& loop, sys::Fd fd, const Address& address, std::uint16
   const SocketAddress to = to_socket_address(address, port);
   const int on = 1;
   (void)::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   const bool begun =
       ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&to.storage), to.size) == 0 ||
       errno == EINPROGRESS;

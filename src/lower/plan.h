@@ -74,6 +74,8 @@ struct PlanNetwork {
   std::vector<std::uint16_t> localhost;  // ports of the loopback inside that lead to the host's
   std::vector<PlanRule> rules;
   bool public_only = false;  // assert:fetch.block_rfc1918
+
+  [[nodiscard]] bool is_declared() const { return dns || !published.empty(); }
 };
 
 struct Plan {

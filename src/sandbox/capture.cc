@@ -48,14 +48,14 @@ std::string ipv6_address(const in6_addr& address, std::uint16_t port) {
 
 class Builder {
  public:
-  explicit Builder(const NetworkPlan& network) : network_(network) {}
+  explicit Builder(const lower::PlanNetwork& network) : network_(network) {}
 
   Capture build(WithProxy proxy) {
     capture_.inner_sockets = !network_.published.empty();
-    if (!network_.is_needed()) return std::move(capture_);
+    if (!network_.is_declared()) return std::move(capture_);
     // Also where nothing may be reached and only a port is published: then every try leaves a line.
     add_routes();
-    if (network_.mode == NetworkPlan::Mode::redirect) {
+    if (network_.capture == lower::PlanNetwork::Capture::redirect) {
       add_redirects();
     } else {
       for (const std::uint16_t port : network_.listeners) add_capture(port);
@@ -177,13 +177,13 @@ class Builder {
                                 .filter = refusal_filter()});
   }
 
-  const NetworkPlan& network_;
+  const lower::PlanNetwork& network_;
   Capture capture_;
 };
 
 }  // namespace
 
-Capture make_capture(const NetworkPlan& network, WithProxy proxy) {
+Capture make_capture(const lower::PlanNetwork& network, WithProxy proxy) {
   return Builder(network).build(proxy);
 }
 

@@ -1,6 +1,6 @@
 // How connections of a sandbox reach the broker: routes, redirects and sockets, spelled out.
 //
-//   const Capture capture = make_capture(network, ProxyPort::none);
+//   const Capture capture = make_capture(plan.network, WithProxy::no);
 //   capture.messages     netlink messages that init sends
 //   capture.sockets      sockets that init makes and sends out, each of one kind (egress/wire.h)
 //
@@ -12,31 +12,12 @@
 #include <string_view>
 #include <vector>
 
-#include "egress/decide.h"
 #include "egress/wire.h"
 #include "lower/bpf.h"
+#include "lower/plan.h"
 #include "sandbox/orders.h"
 
 namespace capgate::sandbox {
-
-// The part of a Plan that the capture and the broker need.
-struct NetworkPlan {
-  enum class Mode : unsigned char {
-    none,       // nothing may be reached
-    listeners,  // one socket for each port, at every address
-    redirect,   // every declared port leads to one socket, which is told where it went
-  };
-  Mode mode = Mode::none;
-  std::vector<std::uint16_t> listeners;  // declared ports
-  bool every_port = false;               // a rule without a port
-  std::vector<std::uint16_t> published;  // net:listen
-  std::vector<std::uint16_t> localhost;  // ports of the loopback inside that lead to the host's
-  std::uint16_t redirect_port = 0;
-  std::vector<egress::Rule> rules;
-  bool public_only = false;
-
-  [[nodiscard]] bool is_needed() const { return mode != Mode::none || !published.empty(); }
-};
 
 struct CaptureMessage {
   std::uint32_t protocol = 0;  // NETLINK_*
@@ -68,7 +49,7 @@ struct Capture {
 };
 
 enum class WithProxy : bool { no, yes };
-[[nodiscard]] Capture make_capture(const NetworkPlan& network, WithProxy proxy);
+[[nodiscard]] Capture make_capture(const lower::PlanNetwork& network, WithProxy proxy);
 
 // Packets that tell of a port where nobody listens, and nothing else, cut at 128 bytes.
 [[nodiscard]] std::vector<lower::BpfInstruction> refusal_filter();

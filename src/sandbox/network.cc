@@ -5,12 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/format.h"
-#include "base/ranges.h"
+#include "sandbox/egress_policy.h"
 #include "sandbox/launch.h"
 
 namespace capgate::sandbox {
@@ -18,19 +17,10 @@ namespace {
 
 using egress::wire::SocketKind;
 
-// Above the ports that the kernel gives to clients.
-constexpr std::uint16_t usual_redirect_port = 61000;
 constexpr int backlog = 512;
 
 std::unexpected<Refusal> refuse(std::string message, std::string help) {
   return std::unexpected(Refusal{.message = std::move(message), .help = std::move(help)});
-}
-
-bool is_localhost(const core::HostPattern& host) {
-  using Kind = core::HostPattern::Kind;
-  return (host.kind == Kind::name && host.text == "localhost") ||
-         (host.kind == Kind::ipv4 && host.text == "127.0.0.1") ||
-         (host.kind == Kind::ipv6 && host.text == "::1");
 }
 
 // The error is an errno.
@@ -72,35 +62,6 @@ std::expected<std::string, Refusal> random_name() {
 
 }  // namespace
 
-NetworkPlan network_plan(const lower::Input& input) {
-  NetworkPlan out;
-  for (const auto& grant : input.policy.connect) {
-    const core::Endpoint& endpoint = grant.capability.endpoint;
-    out.rules.push_back({.connect = grant.capability,
-                         .text = print(core::Capability(grant.capability)),
-                         .position = {}});
-    out.every_port |= !endpoint.port;
-    if (!endpoint.port) continue;
-    out.listeners.push_back(*endpoint.port);
-    if (is_localhost(endpoint.host)) out.localhost.push_back(*endpoint.port);
-  }
-  for (const auto& grant : input.policy.listen) out.published.push_back(grant.capability.port);
-  sort_and_deduplicate(out.listeners);
-  sort_and_deduplicate(out.localhost);
-  sort_and_deduplicate(out.published);
-  if (out.rules.empty()) return out;
-  const bool is_shared = std::ranges::any_of(
-      out.published, [&](std::uint16_t port) { return contains(out.listeners, port); });
-  out.mode =
-      out.every_port || is_shared ? NetworkPlan::Mode::redirect : NetworkPlan::Mode::listeners;
-  if (out.mode != NetworkPlan::Mode::redirect) return out;
-  out.redirect_port = usual_redirect_port;
-  while (contains(out.listeners, out.redirect_port) || contains(out.published, out.redirect_port)) {
-    ++out.redirect_port;
-  }
-  return out;
-}
-
 std::expected<std::vector<PassedSocket>, Refusal> publish(const std::vector<std::uint16_t>& ports) {
   std::vector<PassedSocket> out;
   for (const std::uint16_t port : ports) {
@@ -130,15 +91,12 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(const NetworkWante
   const std::string sandbox = TRY(random_name());
   AuditFile audit = TRY(open_audit_file({.file = wanted.audit,
                                          .directory = wanted.audit_directory,
-                                         .name = audit_name(wanted.server, sandbox)},
+                                         .name = audit_name(wanted.plan.server, sandbox)},
                                         bound));
-  std::vector<PassedSocket> published = TRY(publish(wanted.plan.published));
-  const egress::Policy policy{.server = wanted.server,
-                              .sandbox = sandbox,
-                              .hash = wanted.policy_hash,
-                              .rules = wanted.plan.rules,
-                              .public_only = wanted.plan.public_only,
-                              .limits = wanted.limits};
+  std::vector<PassedSocket> published = TRY(publish(wanted.plan.network.published));
+  egress::Policy policy =
+      egress_policy(wanted.plan, {.sandbox = sandbox, .policy_hash = wanted.policy_hash});
+  policy.limits = wanted.limits;
   auto memory = sealed_file("capgate-policy", egress::print_policy(policy), false);
   if (!memory) return refuse("cannot make the broker's policy", std::strerror(memory.error()));
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "egress/policy.h"
-#include "lower/artifact.h"
+#include "lower/plan.h"
 #include "sandbox/audit_file.h"
 #include "sandbox/bind.h"
 #include "sandbox/broker.h"
@@ -20,11 +20,8 @@
 
 namespace capgate::sandbox {
 
-[[nodiscard]] NetworkPlan network_plan(const lower::Input& input);
-
 struct NetworkWanted {
-  const NetworkPlan& plan;
-  std::string server;
+  const lower::Plan& plan;
   std::string policy_hash;
   egress::EgressLimits limits;
   std::string audit;            // --audit, or empty

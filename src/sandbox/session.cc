@@ -144,11 +144,9 @@ void write_report(const sys::Fd& file, const Run& run) {
 
 // Started first: the broker gets ready while the sandbox is made. Null where nothing is declared.
 std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& session,
-                                                               const NetworkPlan& plan,
                                                                const Bound& bound) {
-  if (!plan.is_needed()) return nullptr;
-  return open_network({.plan = plan,
-                       .server = session.artifact.plan->server,
+  if (!session.artifact.plan->network.is_declared()) return nullptr;
+  return open_network({.plan = *session.artifact.plan,
                        .policy_hash = session.input.policy.hash,
                        .limits = session.net_limits,
                        .audit = session.audit,
@@ -174,11 +172,11 @@ void tell_end(const Bound& bound, const Outcome& outcome) {
 }
 
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
-                                           const NetworkPlan& net, const Bound& bound) {
+                                           const Bound& bound) {
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
-  const std::unique_ptr<Network> network = TRY(start_network(session, net, bound));
+  const std::unique_ptr<Network> network = TRY(start_network(session, bound));
   const Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   HostUser user = choose_host_user();
   user.inside = bound.uid;
@@ -229,10 +227,10 @@ std::expected<int, Refusal> bind_and_start(const Session& session) {
   allow_many_descriptors();
   const Launcher launcher = launcher_of(session);
   Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
-  const NetworkPlan network = network_plan(session.input);
-  bound.capture = make_capture(network, session.proxy_env ? WithProxy::yes : WithProxy::no);
+  bound.capture = make_capture(session.artifact.plan->network,
+                               session.proxy_env ? WithProxy::yes : WithProxy::no);
   set_proxy_variables(bound);
-  if (!session.dry_run) return start_and_wait(session, launcher, network, bound);
+  if (!session.dry_run) return start_and_wait(session, launcher, bound);
   const std::string text = print_bound(session.artifact, session.input, bound);
   return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;
 }
