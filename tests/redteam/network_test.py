@@ -61,7 +61,7 @@ class DnsTunnel(NetworkAttack):
         message = dns_question(name, kind)
         length = chr(len(message) >> 8) + chr(len(message) & 255)
         return [{"to": [host, 53], "udp": True, "send": message, "seconds": 2},
-                {"to": [host, 53], "send": length + message, "seconds": 2}]
+                {"to": [host, 53], "send": length + message, "until": 14, "seconds": 2}]
 
     def test_39_direct_questions_to_any_resolver(self):
         for host in (addresses.RESOLVER, addresses.OTHER_RESOLVER):
