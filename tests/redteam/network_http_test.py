@@ -7,7 +7,7 @@ import hellos
 from network import (STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
                      open_lab, request)
 
-TO_STUB = {"to": ["stub.example.test", 80], "seconds": 1}
+TO_STUB = {"to": ["stub.example.test", 80], "seconds": 0.5}
 HIDDEN = last_request("victim.test")
 
 
@@ -220,7 +220,8 @@ class Spellings(NetworkAttack):
     def test_42_in_questions_of_dns(self):
         hosts = [host for host in HOSTILE
                  # The sandbox's own loopback has its name.
-                 if host != "localhost" and host.strip(".") and all(len(part) < 64 for part in host.split("."))
+                 if host != "localhost" and host.strip(".")
+                 and all(len(part) < 64 for part in host.split("."))
                  and ".." not in host.strip(".") and len(host) < 250]
         orders = [{"to": [addresses.RESOLVER, 53], "udp": True, "seconds": 1,
                    "send": dns_wire.question(host.strip(".")).decode("latin-1")} for host in hosts]
