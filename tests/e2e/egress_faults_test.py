@@ -138,6 +138,12 @@ class Stderr(EgressCase):
             self.assertRegex(told[0], r"^capgate: ")
         self.assertEqual(len(run.find(event="connect", host=addresses.VICTIM)), 4, run)
 
+    def test_the_log_keeps_count_to_the_end_of_the_run(self):
+        """Refusals by the kernel share a line; the ones after it must not be lost."""
+        run, _ = self.talk_inside(*[{"to": ["api.example.test", 9000]}] * 4, allow=[API])
+        refused = run.find(event="refused", port=9000)
+        self.assertEqual(sum(line.get("count", 1) for line in refused), 4, run)
+
     def test_foreign_text_is_escaped(self):
         order = {"to": ["api.example.test", 443], "send": request("evil\x1b[31m.test"),
                  "seconds": 1}

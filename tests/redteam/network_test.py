@@ -110,6 +110,18 @@ class DnsFlood(NetworkAttack):
         self.assertRegex(run.output, r"^(198\.1[89]\.|2001:2:)", run.said)
         self.assertEqual(set(self.lab.far.questions()) - {"stub.example.test"}, set())
 
+    def test_39_denied_names_do_not_fill_the_disk(self):
+        """A line for each would be the sandbox's way to fill the host's disk."""
+        run = self.inside([launch.PYTHON, "-I", "-c", self.FLOOD, "evil.test", str(self.NAMES)],
+                          [STUB])
+        self.assertRegex(run.output, r"^(198\.1[89]\.|2001:2:)", run.said)
+        denied = run.find(event="dns", verdict="denied")
+        self.assertGreater(len(denied), 0)
+        self.assertLess(len(denied), self.NAMES / 2, "lines")
+        self.assertLess(len(run.said.splitlines()), self.NAMES / 2, "lines on stderr")
+        self.assertEqual(sum(line.get("count", 1) for line in denied), self.NAMES)
+        self.assertEqual(set(self.lab.far.questions()) - {"stub.example.test"}, set())
+
 
 class ServerNames(NetworkAttack):
     """Attack 40: the connection goes to the declared host, TLS asks for another one."""
