@@ -4,8 +4,8 @@ import json
 import unittest
 
 import hellos
-from network import (STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
-                     open_lab, request)
+from network_cases import (STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
+                           open_lab, request)
 
 TO_STUB = {"to": ["stub.example.test", 80], "seconds": 0.5}
 HIDDEN = last_request("victim.test")

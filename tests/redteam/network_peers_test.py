@@ -3,8 +3,8 @@
 import json
 import unittest
 
-from network import (API, STUB, NetworkAttack, addresses, last_request, launch, open_lab,
-                     wait_until)
+from network_cases import (API, STUB, NetworkAttack, addresses, last_request, launch, open_lab,
+                           wait_until)
 
 HOLDER = ("import os, socket, sys\n"
           "kept = []\n"

@@ -5,8 +5,8 @@ import secrets
 import unittest
 
 import hellos
-from network import (API, STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
-                     open_lab)
+from network_cases import (API, STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request,
+                           launch, open_lab)
 
 TUNNELLED = 12  # names of one tunnel
 LOOK_UP = ("import socket, sys\n"
