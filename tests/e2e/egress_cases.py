@@ -9,6 +9,7 @@
 """
 
 import collections
+import hashlib
 import json
 import os
 import shutil
@@ -97,14 +98,20 @@ def fits(line, fields):
 
 
 def read_audit(path):
-    """Each line is a JSON object, and the file ends with a line's end."""
+    """Each line is a JSON object with the hash of the one before it."""
     if not os.path.exists(path):
         return []
     with open(path, encoding="ascii") as file:
         text = file.read()
     if text and not text.endswith("\n"):
         raise AssertionError(f"the last audit line was cut: {text[-80:]!r}")
-    return [json.loads(line) for line in text.splitlines()]
+    lines, previous = [], "0" * 64
+    for line in text.splitlines():
+        lines.append(json.loads(line))
+        if lines[-1]["prev"] != previous:
+            raise AssertionError(f"the chain is broken before {line}")
+        previous = hashlib.sha256(line.encode()).hexdigest()
+    return lines
 
 
 class EgressCase(Case):

@@ -4,10 +4,10 @@ import json
 import unittest
 
 import hellos
-from network import (STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
-                     open_lab, request)
+from network_cases import (STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
+                           open_lab, request)
 
-TO_STUB = {"to": ["stub.example.test", 80], "seconds": 1}
+TO_STUB = {"to": ["stub.example.test", 80], "seconds": 0.5}
 HIDDEN = last_request("victim.test")
 
 
@@ -36,7 +36,6 @@ class PlainHttp(NetworkAttack):
         texts = [request("stub.example.test"), request("STUB.example.test:80"),
                  body + "Content-Length: 4\r\n\r\nbody",
                  body + "Transfer-Encoding: chunked\r\n\r\n4\r\nbody\r\n0\r\n\r\n",
-                 request("stub.example.test", target="http://stub.example.test/"),
                  request("stub.example.test") * 3]
         for text in texts:
             with self.subTest(text=text):
@@ -77,7 +76,6 @@ class PlainHttp(NetworkAttack):
         run, _ = self.talk_inside(to_api, allow=["net:connect:api.example.test:443"])
         line = run.assert_line(event="connect", verdict="allowed")
         self.assertEqual(line["serverName"], "api.example.test")
-        self.assertEqual(line["protocol"], "tls")
 
     def test_44_absolute_form(self):
         self.assert_never_arrives(
@@ -135,13 +133,13 @@ class PlainHttp(NetworkAttack):
     def test_44_http_2_without_tls(self):
         preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0"
         upgrade = request("stub.example.test", "Connection: Upgrade, HTTP2-Settings",
-                          "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA")
-        self.assert_seen_outside(order(preface), order(upgrade + preface))
-        run, _ = self.talk_inside(order(preface), order(upgrade + preface), allow=[STUB])
-        for record in self.seen():
-            self.assertNotIn("PRI *", record["bytes"], run)
-            self.assertNotIn("h2c", record["bytes"], run)
+                          "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA",
+                          target="/switch")
+        run, talks = self.assert_never_arrives(preface, upgrade + preface, forbidden="PRI *")
         run.assert_denied(event="connect", reason="not-spoken-here")
+        # An origin that agrees: neither its word nor what follows it passes.
+        run, talks = self.assert_never_arrives(upgrade, then=[preface], forbidden="PRI *")
+        self.assertNotIn(" 101 ", talks[0]["got"], run)
 
     def test_44_an_upgrade_that_was_not_granted(self):
         """The origin stays with HTTP/1.1: what follows is a request, and is checked as one."""
@@ -164,7 +162,7 @@ class PlainHttp(NetworkAttack):
 
     def test_44_methods_and_paths_of_a_rule(self):
         """Also of the second request, and whatever the spelling of the path."""
-        rule = STUB + "?methods=GET&paths=/open/**"
+        rule = STUB + "?proto=http&methods=GET&paths=/open/**"
         honest = request("stub.example.test", target="/open/door")
         texts = [request("stub.example.test", method="POST", target="/open/x"),
                  request("stub.example.test", target="/closed"), honest + request(
@@ -221,7 +219,9 @@ class Spellings(NetworkAttack):
 
     def test_42_in_questions_of_dns(self):
         hosts = [host for host in HOSTILE
-                 if host.strip(".") and all(len(part) < 64 for part in host.split("."))
+                 # The sandbox's own loopback has its name.
+                 if host != "localhost" and host.strip(".")
+                 and all(len(part) < 64 for part in host.split("."))
                  and ".." not in host.strip(".") and len(host) < 250]
         orders = [{"to": [addresses.RESOLVER, 53], "udp": True, "seconds": 1,
                    "send": dns_wire.question(host.strip(".")).decode("latin-1")} for host in hosts]

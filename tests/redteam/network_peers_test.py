@@ -3,7 +3,8 @@
 import json
 import unittest
 
-from network import API, STUB, NetworkAttack, addresses, last_request, launch, open_lab
+from network_cases import (API, STUB, NetworkAttack, addresses, last_request, launch, open_lab,
+                           wait_until)
 
 HOLDER = ("import os, socket, sys\n"
           "kept = []\n"
@@ -27,7 +28,8 @@ LOOK = ("import json, os\n"
         "pids = [pid for pid in os.listdir('/proc') if pid.isdigit()]\n"
         "print(json.dumps({\n"
         "    'programs': sorted(text(f'/proc/{pid}/comm').strip() for pid in pids),\n"
-        "    'unix': len(text('/proc/net/unix').splitlines()) - 1,\n"
+        "    'unix': [line for line in text('/proc/net/unix').splitlines()[1:] "
+        "if len(line.split()) > 7],\n"
         "    'descriptors': sorted(int(fd) for fd in os.listdir('/proc/self/fd'))}))\n")
 
 
@@ -117,11 +119,24 @@ class Broker(NetworkAttack):
         self.assertEqual((fields["Seccomp"], fields["NoNewPrivs"], fields["CapEff"]),
                          ("2", "1", "0" * 16))
 
+    def programs(self):
+        return json.loads(self.outside([launch.PYTHON, "-I", "-c", LOOK]).output)["programs"]
+
+    def test_a_killed_supervisor_leaves_no_broker(self):
+        process = self.start(self.sandboxed(["/usr/bin/cat"], [API], audit=self.new_audit()))
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.read(1), b"x")
+        self.assertIn("capgate-broker", self.programs())
+        self.lab.run_as_root("/bin/sh", "-c", "kill -9 $(pidof capgate)")
+        process.wait(launch.SECONDS)
+        self.assertTrue(wait_until(lambda: not {"capgate", "capgate-broker", "cat"}
+                                   & set(self.programs())), self.programs())
+
     def test_nothing_of_a_run_is_left(self):
         self.talk_inside({"to": ["stub.example.test", 80], "until": 1,
                           "send": last_request("stub.example.test")}, allow=[STUB])
-        names = self.outside([launch.PYTHON, "-I", "-c", LOOK]).output
-        self.assertEqual([name for name in json.loads(names)["programs"] if "capgate" in name], [])
+        self.assertEqual([name for name in self.programs() if "capgate" in name], [])
 
 
 if __name__ == "__main__":

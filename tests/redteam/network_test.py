@@ -5,8 +5,8 @@ import secrets
 import unittest
 
 import hellos
-from network import (API, STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request, launch,
-                     open_lab)
+from network_cases import (API, STUB, STUB_TLS, NetworkAttack, addresses, dns_wire, last_request,
+                           launch, open_lab)
 
 TUNNELLED = 12  # names of one tunnel
 LOOK_UP = ("import socket, sys\n"
@@ -61,7 +61,7 @@ class DnsTunnel(NetworkAttack):
         message = dns_question(name, kind)
         length = chr(len(message) >> 8) + chr(len(message) & 255)
         return [{"to": [host, 53], "udp": True, "send": message, "seconds": 2},
-                {"to": [host, 53], "send": length + message, "seconds": 2}]
+                {"to": [host, 53], "send": length + message, "until": 14, "seconds": 2}]
 
     def test_39_direct_questions_to_any_resolver(self):
         for host in (addresses.RESOLVER, addresses.OTHER_RESOLVER):
@@ -84,6 +84,43 @@ class DnsTunnel(NetworkAttack):
         run, (talk,) = self.attack(order, allow=[API])
         self.assertEqual((talk.get("error"), self.seen()), ("ECONNREFUSED", []), run)
         run.assert_denied(event="refused", host=addresses.API, port=9000)
+
+
+class DnsFlood(NetworkAttack):
+    """Attack 39, the other way round: so many names that something must give way."""
+
+    FLOOD = ("import socket, sys\n"
+             "import secrets\n"
+             "names = int(sys.argv[2])\n"
+             "with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:\n"
+             "    asker.connect(('127.0.0.53', 53))\n"
+             "    asker.settimeout(2)\n"
+             "    for _ in range(names):\n"
+             "        labels = [secrets.token_hex(8), *sys.argv[1].split('.')]\n"
+             "        name = b''.join(bytes([len(x)]) + x.encode() for x in labels)\n"
+             "        asker.send(bytes.fromhex('123401000001000000000000') + name "
+             "+ bytes.fromhex('0000010001'))\n"
+             "        asker.recv(2048)\n"
+             "print(socket.create_connection(('stub.example.test', 80), 5).getpeername()[0])\n")
+    NAMES = 6000  # the broker remembers 4096
+
+    def test_39_names_below_a_wildcard_exhaust_nothing(self):
+        run = self.inside([launch.PYTHON, "-I", "-c", self.FLOOD, "example.test", str(self.NAMES)],
+                          ["net:connect:*.example.test:80"])
+        self.assertRegex(run.output, r"^(198\.1[89]\.|2001:2:)", run.said)
+        self.assertEqual(set(self.lab.far.questions()) - {"stub.example.test"}, set())
+
+    def test_39_denied_names_do_not_fill_the_disk(self):
+        """A line for each would be the sandbox's way to fill the host's disk."""
+        run = self.inside([launch.PYTHON, "-I", "-c", self.FLOOD, "evil.test", str(self.NAMES)],
+                          [STUB])
+        self.assertRegex(run.output, r"^(198\.1[89]\.|2001:2:)", run.said)
+        denied = run.find(event="dns", verdict="denied")
+        self.assertGreater(len(denied), 0)
+        self.assertLess(len(denied), self.NAMES / 2, "lines")
+        self.assertLess(len(run.said.splitlines()), self.NAMES / 2, "lines on stderr")
+        self.assertEqual(sum(line.get("count", 1) for line in denied), self.NAMES)
+        self.assertEqual(set(self.lab.far.questions()) - {"stub.example.test"}, set())
 
 
 class ServerNames(NetworkAttack):
@@ -249,6 +286,24 @@ class Addresses(NetworkAttack):
                          run)
         for place in places:
             run.assert_denied(event="connect", host=place, port=80)
+
+    def test_43_loopback_and_mapped_addresses(self):
+        """The broker listens on the sandbox's loopback too; it must not be a way to the host's."""
+        places = ["127.0.0.1", "127.1.2.3", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1",
+                  f"::ffff:{addresses.VICTIM}", f"::ffff:{addresses.HOST4}"]
+        orders = [{"to": [place, 80], "until": 1, "send": last_request("stub.example.test")}
+                  for place in places]
+        self.assert_seen_outside(*orders[:1], *orders[2:])  # nobody listens at the second one
+        run, talks = self.talk_inside(*orders, allow=[STUB], together=True)
+        self.assertEqual((self.seen(), [talk["got"] for talk in talks]), ([], [""] * len(places)),
+                         run)
+
+    def test_43_a_synthetic_address_without_a_name(self):
+        orders = [{"to": [place, 80], "until": 1, "send": last_request("stub.example.test")}
+                  for place in ("198.18.77.77", "198.19.255.255", "2001:2::7777")]
+        run, talks = self.talk_inside(*orders, allow=[STUB, "net:connect:*"])
+        self.assertEqual((self.seen(), [talk["got"] for talk in talks]), ([], [""] * 3), run)
+        run.assert_denied(event="connect", host="198.18.77.77", port=80)
 
 
 class OtherSockets(NetworkAttack):

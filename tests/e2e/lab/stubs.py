@@ -97,6 +97,10 @@ class Stubs:
             writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n"
                          b"Connection: Upgrade\r\n\r\n")
             return True
+        if head.startswith(b"GET /switch"):
+            writer.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\n"
+                         b"Connection: Upgrade\r\n\r\n")
+            return True
         if head.startswith(b"CONNECT "):
             writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
         elif head.startswith(b"GET /redirect"):

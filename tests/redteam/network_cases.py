@@ -7,7 +7,7 @@ then in a sandbox, where it must not.
 import os
 import shutil
 
-from redteam import BUILT_PROBE, canary, complete  # noqa: F401  (finds the modules of ../e2e)
+from redteam import BUILT_PROBE, complete, wait_until  # noqa: F401  (finds the modules of ../e2e)
 
 # pylint: disable=wrong-import-position
 import launch  # noqa: E402, F401
