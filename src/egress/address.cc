@@ -79,7 +79,15 @@ core::HostPattern to_host(const Address& address) {
 OwnAddresses::OwnAddresses()
     : netlink_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE)) {}
 
-bool OwnAddresses::contains(const Address& address) const {
+bool OwnAddresses::contains(const Address& address, std::chrono::steady_clock::time_point now) {
+  constexpr std::size_t most_answers = 64;
+  if (answers_.size() > most_answers) answers_.clear();
+  Answer& answer = answers_[address];
+  if (answer.until <= now) answer = {ask(address), now + std::chrono::seconds(1)};
+  return answer.is_own;
+}
+
+bool OwnAddresses::ask(const Address& address) const {
   struct {
     nlmsghdr head;
     rtmsg route;

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <chrono>
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -45,15 +47,22 @@ inline constexpr Address loopback_ipv6{.ipv6 = true,
                                        .bytes = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}};
 
 // Whether an address is one of this host's own, asked of its routing table: also what no interface
-// shows (a whole local range) is found.
+// shows (a whole local range) is found. An answer holds for a second.
 class OwnAddresses {
  public:
   OwnAddresses();
   // True also if the kernel does not answer: then it cannot be ruled out.
-  [[nodiscard]] bool contains(const Address& address) const;
+  [[nodiscard]] bool contains(const Address& address, std::chrono::steady_clock::time_point now);
 
  private:
+  struct Answer {
+    bool is_own = true;
+    std::chrono::steady_clock::time_point until;
+  };
+  [[nodiscard]] bool ask(const Address& address) const;
+
   sys::Fd netlink_;
+  std::map<Address, Answer> answers_;
 };
 
 }  // namespace capgate::egress

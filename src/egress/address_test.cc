@@ -37,10 +37,11 @@ TEST(Address, GoesToTheKernelAndBack) {
 }
 
 TEST(OwnAddresses, AreWhatTheRoutingTableCallsLocal) {
-  const OwnAddresses own;
-  EXPECT_TRUE(own.contains(parse("127.0.0.1")));
-  EXPECT_TRUE(own.contains(parse("127.77.0.1")));
-  EXPECT_FALSE(own.contains(parse("198.51.100.7")));
+  OwnAddresses own;
+  const auto now = std::chrono::steady_clock::now();
+  EXPECT_TRUE(own.contains(parse("127.0.0.1"), now));
+  EXPECT_TRUE(own.contains(parse("127.77.0.1"), now));
+  EXPECT_FALSE(own.contains(parse("198.51.100.7"), now));
 }
 
 }  // namespace

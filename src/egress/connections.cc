@@ -84,6 +84,9 @@ bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
   // What was not said in time is no TLS and no HTTP.
   if (heard != Heard::all) opening.speech = Speech::other;
   describe(attempt.flow, opening);
+  if (attempt.manner == Manner::none && opening.speech != Speech::other) {
+    attempt.record.protocol = opening.speech == Speech::tls ? "tls" : "http";
+  }
   // An origin would believe the target rather than Host; only a proxy is asked like that.
   const bool asks_a_proxy =
       opening.speech == Speech::http && !attempt.is_proxied_http && !opening.head.authority.empty();
@@ -114,7 +117,7 @@ Async<std::vector<Address>> Connections::find_addresses(Attempt& attempt) {
   Verdict bad;
   for (const Address& address : resolved.addresses) {
     attempt.flow.address = to_host(address);
-    attempt.flow.address_is_own = own_.contains(address);
+    attempt.flow.address_is_own = own_.contains(address, loop_.now());
     const Verdict verdict = decide(policy_, attempt.flow);
     if (!verdict.is_allowed()) {
       bad = verdict;

@@ -112,7 +112,10 @@ Tunnel::Pumped Tunnel::fill(Lane& lane, Socket& from, Socket& to) {
   }
   if (size < 0) return Pumped::broken;
   lane.is_done = true;
-  return ::shutdown(to.fd(), SHUT_WR) == 0 || errno == ENOTCONN ? Pumped::waits : Pumped::broken;
+  // Where the other lane is done as well, both are about to be closed.
+  const bool is_last = lanes_[0].is_done && lanes_[1].is_done;
+  if (is_last || ::shutdown(to.fd(), SHUT_WR) == 0 || errno == ENOTCONN) return Pumped::waits;
+  return Pumped::broken;
 }
 
 Tunnel::Pumped Tunnel::pump(LaneName name) {
