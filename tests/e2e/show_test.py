@@ -56,9 +56,11 @@ class Show(Case):
         tracker, neighbour = [re.search(r'"port": "(\d+)"', line)[1] for line in lines
                               if line.startswith("-> fetch") and "localhost" in line][:2]
         logged = [found.groups() for found in map(AUDIT_LINE.fullmatch, lines) if found]
-        self.assertEqual([event for event, *_ in logged],
-                         ["start", "connect", "close", "dns", "refused", "end"])
-        _, allowed, closed, name, port, _ = logged
+        events = ["start", "connect", "close", "dns", "refused", "end"]
+        self.assertCountEqual([event for event, *_ in logged], events)
+        self.assertEqual([logged[0][0], logged[-1][0]], ["start", "end"])
+        by_event = {event: (event, *rest) for event, *rest in logged}
+        allowed, closed, name, port = (by_event[event] for event in events[1:-1])
         self.assertEqual(allowed[1:3], ("allowed", f"localhost:{tracker}"))
         self.assertIn(f"net:connect:localhost:{tracker}", allowed[3])
         self.assertIn("bytes received", closed[3])
