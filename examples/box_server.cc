@@ -1,23 +1,23 @@
-// A small MCP server for `./dev run`: two honest tools on a checkout, and four that try to leave
-// the sandbox. It speaks newline-delimited JSON-RPC over stdin and stdout.
+// A small MCP server for `./dev run`: three honest tools on a checkout and its issue tracker, and
+// four that try to leave the sandbox. It speaks newline-delimited JSON-RPC over stdin and stdout.
 //
-//   capgate run -m examples/box.json --set WORKSPACE=/srv/checkout -- capgate-example-server
+//   capgate run -m examples/box.json --set WORKSPACE=/srv/checkout --set TRACKER_PORT=8080
+//       -- capgate-example-server
 //
 // Nothing in it knows that it is sandboxed: it does what it is asked and tells what the system
 // said.
-#include <arpa/inet.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <cstdint>
 #include <cstring>
 #include <expected>
 #include <fstream>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -61,6 +61,15 @@ Answer write_file(Value arguments) {
   return "wrote " + path;
 }
 
+std::string read_to_end(int fd) {
+  std::string text;
+  std::array<char, 1024> part{};
+  for (ssize_t size = 0; (size = ::read(fd, part.data(), part.size())) > 0;) {
+    text.append(part.data(), static_cast<std::size_t>(size));
+  }
+  return text;
+}
+
 // The lines of a file that hold a text.
 Answer search_code(Value arguments) {
   const std::string path = argument(arguments, "path");
@@ -77,25 +86,36 @@ Answer search_code(Value arguments) {
   return found;
 }
 
-Answer connect_to(Value arguments) {
-  const std::string address = argument(arguments, "address");
+// Asks for a page as HTTP clients do: the name is looked up, its first address connected to. It
+// knows of no proxy.
+Answer fetch(Value arguments) {
+  const std::string host = argument(arguments, "host");
   const std::string port = argument(arguments, "port");
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  std::uint16_t number = 0;
-  std::from_chars(port.data(), port.data() + port.size(), number);
-  to.sin_port = htons(number);
-  if (::inet_pton(AF_INET, address.c_str(), &to.sin_addr) != 1) {
-    return std::unexpected(address + " is no IPv4 address");
+  const std::string where = host + ":" + port;
+  addrinfo wanted{};
+  wanted.ai_family = AF_INET;
+  wanted.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found); error != 0) {
+    return std::unexpected("cannot find " + host + ": " + ::gai_strerror(error));
   }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   if (fd < 0) return failed("cannot make a socket", errno);
-  const int result = ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(to));
-  const int error = errno;
+  const std::string request = "GET / HTTP/1.1\r\nHost: " + where + "\r\nConnection: close\r\n\r\n";
+  std::string answer;
+  int error = 0;
+  if (::connect(fd, found->ai_addr, found->ai_addrlen) != 0 ||
+      ::send(fd, request.data(), request.size(), MSG_NOSIGNAL) < 0) {
+    error = errno;
+  } else {
+    answer = read_to_end(fd);
+  }
   ::close(fd);
-  const std::string where = address + ":" + port;
-  if (result != 0) return failed("cannot connect to " + where, error);
-  return "connected to " + where;
+  if (error != 0) return failed("cannot connect to " + where, error);
+  const std::size_t head = answer.find("\r\n\r\n");
+  if (head == std::string::npos) return std::unexpected(where + " gave no answer");
+  return answer.substr(head + 4);
 }
 
 // With fork, not popen, which calls every failure "Cannot allocate memory".
@@ -111,9 +131,7 @@ Answer run_shell(Value arguments) {
   }
   const int error = errno;
   ::close(output[1]);
-  std::string said;
-  char byte = 0;
-  while (shell > 0 && ::read(output[0], &byte, 1) == 1) said += byte;
+  const std::string said = shell > 0 ? read_to_end(output[0]) : "";
   ::close(output[0]);
   if (shell < 0) return failed("cannot start a shell", error);
   int status = 0;
@@ -131,9 +149,10 @@ struct Tool {
 constexpr Tool tools[] = {
     {"search_code", "Find a text in a file of the checkout", {"path", "text"}, search_code},
     {"apply_patch", "Write a file of the checkout", {"path", "text"}, write_file},
+    {"fetch_issues", "Get the page of an issue tracker", {"host", "port"}, fetch},
     {"read_file", "Read any file", {"path"}, read_file},
     {"write_file", "Write any file", {"path", "text"}, write_file},
-    {"connect", "Open a TCP connection", {"address", "port"}, connect_to},
+    {"fetch_page", "Get any page", {"host", "port"}, fetch},
     {"run_shell", "Run a shell command", {"command"}, run_shell},
 };
 

@@ -22,6 +22,7 @@ BWRAP = "/usr/bin/bwrap"
 ORDINARY = 12345  # an ordinary user without an entry in /etc/passwd
 BASE_BINDS = 10   # what a launch binds before any grant: parts of /usr and /etc, the program
 SERVER = "trivial"
+NET = "net:connect:api.github.com:443"  # declared, never connected to
 
 
 class Failure(Exception):
@@ -159,7 +160,7 @@ class Lab:
         """Says why `capgate run` cannot be measured, before anything is."""
         if not CAPGATE.exists():
             raise Failure(f"{CAPGATE} is missing: run ./dev build, or set CAPGATE")
-        process = self.start(self.capgate(self.manifest("probe")), stdin=subprocess.DEVNULL,
+        process = self.start(self.capgate(self.manifest("probe", NET)), stdin=subprocess.DEVNULL,
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         words = process.communicate()[1]
         if process.returncode != 0:

@@ -1,10 +1,11 @@
-"""./dev run: the example server converses in its sandbox, and its four attempts to leave are denied.
+"""./dev run: the example server converses in its sandbox, and its attempts to leave are denied.
 
 examples/converse itself fails when a declared tool does not work, when an attempt is not denied and
 when a named capability does not allow what it says.
 """
 
 import os
+import re
 import shutil
 import unittest
 
@@ -12,9 +13,11 @@ import launch
 from cases import Case
 
 EXAMPLES = os.path.join(launch.ROOT, "examples")
-SERVER = os.path.join(os.path.dirname(launch.CAPGATE), "capgate-example-server")
-DENIALS = ["No such file or directory", "No such file or directory", "Network is unreachable",
-           "Operation not permitted"]
+PROGRAMS = ("capgate", "capgate-broker", "capgate-example-server")
+DENIALS = ["No such file or directory", "No such file or directory", "Name or service not known",
+           "Connection refused", "Operation not permitted"]
+# Time and server, then the columns of `capgate audit tail`: event, verdict, destination, the rest.
+AUDIT_LINE = re.compile(r"20\S+Z  box +(start|connect|close|dns|refused|end)  +(\S+) *(\S*) *(.*)")
 
 
 class Show(Case):
@@ -22,8 +25,10 @@ class Show(Case):
         super().setUp()
         # An ordinary user need not be able to read the clone.
         self.examples = shutil.copytree(EXAMPLES, self.tree.path("examples"))
-        self.capgate = shutil.copy(launch.CAPGATE, self.tree.directory("bin"))
-        shutil.copy(SERVER, self.tree.path("bin"))
+        self.tree.directory("bin")
+        for program in PROGRAMS:
+            shutil.copy(os.path.join(os.path.dirname(launch.CAPGATE), program), self.tree.path("bin"))
+        self.capgate = self.tree.path("bin/capgate")
         self.temporary = self.tree.directory("temporary")
 
     def show(self, uid):
@@ -42,8 +47,29 @@ class Show(Case):
                            if line.startswith("   denied; to allow it: ")]
                 self.assertEqual([answer.rsplit(": ", 1)[1] for answer in answers], DENIALS)
                 self.assertIn("<- hello from a shell", lines)
+                self.check_network(lines)
                 self.assertIn("Try it yourself:", lines)
                 self.assertEqual(os.listdir(self.temporary), [])
+
+    def check_network(self, lines):
+        """One request that is allowed, two that are not, each with its line in a log that is whole."""
+        tracker, neighbour = [re.search(r'"port": "(\d+)"', line)[1] for line in lines
+                              if line.startswith("-> fetch") and "localhost" in line][:2]
+        logged = [found.groups() for found in map(AUDIT_LINE.fullmatch, lines) if found]
+        events = ["start", "connect", "close", "dns", "refused", "end"]
+        self.assertCountEqual([event for event, *_ in logged], events)
+        self.assertEqual([logged[0][0], logged[-1][0]], ["start", "end"])
+        by_event = {event: (event, *rest) for event, *rest in logged}
+        allowed, closed, name, port = (by_event[event] for event in events[1:-1])
+        self.assertEqual(allowed[1:3], ("allowed", f"localhost:{tracker}"))
+        self.assertIn(f"net:connect:localhost:{tracker}", allowed[3])
+        self.assertIn("bytes received", closed[3])
+        self.assertEqual(name[1:3], ("denied", "elsewhere.example"))
+        self.assertEqual(port[1:3], ("denied", f"localhost:{neighbour}"))
+        self.assertTrue(port[3].endswith(f"to allow it: net:connect:localhost:{neighbour}"), port)
+        self.assertTrue(any(re.search(r"audit\.jsonl: whole, 6 lines, 1 run, head [0-9a-f]{64}$", line)
+                            for line in lines), lines)
+        self.assertTrue(any(line.startswith("capgate: name elsewhere.example refused: ") for line in lines))
 
     def test_fails_when_the_server_runs_without_a_sandbox(self):
         """The control: a capgate that starts the server as it is."""
