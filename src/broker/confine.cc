@@ -91,6 +91,7 @@ std::string limit_files() {
 
 std::string limit_calls() {
   std::vector<lower::Rule> rules;
+  rules.reserve(needed.size() + 2);
   for (const core::SyscallId call : needed) rules.push_back({call, lower::allow});
   constexpr std::uint32_t all = ~0U;
   for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
@@ -100,6 +101,7 @@ std::string limit_calls() {
   }
   const lower::BpfProgram program = lower::assemble(arch(), rules);
   std::vector<sock_filter> filter;
+  filter.reserve(program.code.size());
   for (const auto& [code, jt, jf, k] : program.code) filter.push_back({code, jt, jf, k});
   const sock_fprog to_kernel{.len = static_cast<unsigned short>(filter.size()),
                              .filter = filter.data()};

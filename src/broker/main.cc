@@ -135,13 +135,12 @@ int run() {
 int main(int count, char** arguments) {
   using namespace capgate;
   if (count == 2 && std::string_view(arguments[1]) == "--version") {
-    (void)sys::write_all(STDOUT_FILENO, format("{}\n", core::compiler_id));
-    return 0;
+    return sys::write_all(STDOUT_FILENO, format("{}\n", core::compiler_id)) ? 0 : 1;
   }
   if (count != 1 || ::fcntl(egress::wire::control_fd, F_GETFD) < 0) {
-    (void)sys::write_all(STDERR_FILENO,
-                         "capgate-broker is started by `capgate run`; it takes no arguments.\n");
-    return 2;
+    constexpr std::string_view words =
+        "capgate-broker is started by `capgate run`; it takes no arguments.\n";
+    return sys::write_all(STDERR_FILENO, words) ? 2 : 1;
   }
   return broker::run();
 }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/ranges.h"
 #include "egress/dns.h"
 #include "egress/io.h"
 #include "egress/refusal.h"
@@ -126,28 +127,49 @@ class Broker::DnsDatagrams final : public Owner {
   Broker& broker_;
 };
 
+// A raw socket shows the IP header in IPv4 only; in IPv6 it is made up from what the kernel says.
 class Broker::Refusals final : public Owner {
  public:
-  explicit Refusals(Broker& broker) : broker_(broker) {}
+  Refusals(Broker& broker, std::uint8_t protocol) : broker_(broker), protocol_(protocol) {}
 
   void on_event(Socket& socket) override {
     for (int i = 0; i < packets_in_a_row; ++i) {
-      std::array<std::uint8_t, 128> packet;
-      const ssize_t size = ::recv(socket.fd(), packet.data(), packet.size(), MSG_DONTWAIT);
+      std::array<std::uint8_t, ipv6_header + 128> packet{};
+      sockaddr_storage from{};
+      socklen_t from_size = sizeof(from);
+      const ssize_t size = ::recvfrom(socket.fd(), &packet[ipv6_header], 128, MSG_DONTWAIT,
+                                      reinterpret_cast<sockaddr*>(&from), &from_size);
       if (size < 0) {
         socket.is_readable = false;
         return;
       }
-      const auto port = read_refusal(std::span(packet).first(static_cast<std::size_t>(size)));
-      if (!port) continue;
-      const auto host = broker_.connections_.host_behind(port->address, port->port);
-      broker_.journal_.tell_refused(host, *port);
+      const auto whole = std::span(packet).first(ipv6_header + static_cast<std::size_t>(size));
+      if (from.ss_family == AF_INET) {
+        tell(read_refusal(whole.subspan(ipv6_header)));
+      } else {
+        packet[0] = 6U << 4U;
+        packet[6] = protocol_;
+        std::memcpy(&packet[8], &reinterpret_cast<const sockaddr_in6&>(from).sin6_addr, 16);
+        tell(read_refusal(whole));
+      }
     }
     broker_.loop_.look_again(socket);
   }
 
  private:
+  static constexpr std::size_t ipv6_header = 40;
+
+  void tell(const std::optional<RefusedPort>& port) {
+    if (!port) return;
+    // Somebody outside came to a published port before the server listened there.
+    const bool is_loopback = port->address == loopback_ipv4 || port->address == loopback_ipv6;
+    if (is_loopback && contains(broker_.published_, port->port)) return;
+    broker_.journal_.tell_refused(broker_.connections_.host_behind(port->address, port->port),
+                                  *port);
+  }
+
   Broker& broker_;
+  std::uint8_t protocol_;
 };
 
 Broker::Broker(Policy policy, int audit_fd, int stderr_fd)
@@ -165,11 +187,14 @@ bool Broker::take(SocketKind kind, std::uint16_t port, sys::Fd fd) {
   }
   SocketPtr socket = loop_.adopt(std::move(fd));
   if (!socket) return false;
+  if (kind == SocketKind::published) published_.push_back(port);
   switch (kind) {
     case SocketKind::dns_datagrams:
       readers_.push_back(std::make_unique<DnsDatagrams>(*this));
       break;
-    case SocketKind::refusals: readers_.push_back(std::make_unique<Refusals>(*this)); break;
+    case SocketKind::refusals:
+      readers_.push_back(std::make_unique<Refusals>(*this, static_cast<std::uint8_t>(port)));
+      break;
     case SocketKind::capture:
     case SocketKind::redirect:
     case SocketKind::proxy:

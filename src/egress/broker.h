@@ -39,6 +39,8 @@ class Broker {
   Broker(Policy policy, int audit_fd, int stderr_fd);
   Broker(const Broker&) = delete;
   Broker& operator=(const Broker&) = delete;
+  Broker(Broker&&) = delete;
+  Broker& operator=(Broker&&) = delete;
   ~Broker();
 
   // The first line of the audit log. False: it cannot be written.
@@ -72,6 +74,7 @@ class Broker {
   Rate rate_;
   bool has_ipv6_ = false;
   sys::Fd inner_sockets_;
+  std::vector<std::uint16_t> published_;
   std::size_t dns_streams_ = 0;
   std::vector<std::unique_ptr<Owner>> readers_;
   std::vector<SocketPtr> sockets_;

@@ -246,8 +246,11 @@ Task Connections::inbound(SocketPtr client, std::uint16_t port, InnerSockets inn
   if (sys::Fd fd = inner(wire::Family::ipv4); fd.get() >= 0) {
     server = co_await connect(loop_, std::move(fd), loopback_ipv4, port, deadline);
   }
-  if (sys::Fd fd; !server && (fd = inner(wire::Family::ipv6)).get() >= 0) {
-    server = co_await connect(loop_, std::move(fd), loopback_ipv6, port, deadline);
+  if (!server) {
+    sys::Fd fd = inner(wire::Family::ipv6);
+    if (fd.get() >= 0) {
+      server = co_await connect(loop_, std::move(fd), loopback_ipv6, port, deadline);
+    }
   }
   if (!server) {
     journal_.close(record, 0, 0, "unreachable: the server does not listen there");

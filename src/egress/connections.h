@@ -65,6 +65,8 @@ class Connections {
     explicit Counted(std::size_t& count) : count_(&count) { ++count; }
     Counted(const Counted&) = delete;
     Counted& operator=(const Counted&) = delete;
+    Counted(Counted&&) = delete;
+    Counted& operator=(Counted&&) = delete;
     ~Counted() { done(); }
     void done() {
       if (count_ != nullptr) --*std::exchange(count_, nullptr);

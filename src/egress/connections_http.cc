@@ -7,7 +7,7 @@
 namespace capgate::egress {
 namespace {
 
-constexpr std::size_t chunk_size = 16 * 1024;
+constexpr std::size_t chunk_size = 16384;
 
 }  // namespace
 

@@ -62,6 +62,7 @@ class Dialling {
 
   std::vector<Socket*> sockets() {
     std::vector<Socket*> out;
+    out.reserve(attempts_.size());
     for (const Attempt& attempt : attempts_) out.push_back(attempt.socket.get());
     return out;
   }

@@ -152,7 +152,9 @@ void Journal::tell_refused(const core::HostPattern& host, const RefusedPort& por
   if (port.protocol == "tcp") better = remedy({.reason = Reason::no_rule}, flow);
   event.remedy = better;
   (void)log_.append(event);
-  std::string line = format("{} to {} refused: nothing is declared there", port.protocol, where);
+  std::string line =
+      format("{} to {} refused: {}", port.protocol, where,
+             port.protocol == "udp" ? "only TCP and DNS pass" : "nothing is declared there");
   if (!better.empty()) line += format("; {} would allow it", better);
   say(where, line);
 }

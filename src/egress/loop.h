@@ -48,6 +48,8 @@ class Owner {
   Owner() = default;
   Owner(const Owner&) = delete;
   Owner& operator=(const Owner&) = delete;
+  Owner(Owner&&) = delete;
+  Owner& operator=(Owner&&) = delete;
   virtual ~Owner() = default;
   virtual void on_event(Socket& socket) = 0;
 };
@@ -78,6 +80,8 @@ class [[nodiscard]] Wait {
  public:
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
+  Wait(Wait&&) = delete;
+  Wait& operator=(Wait&&) = delete;
   ~Wait() = default;
 
   [[nodiscard]] bool await_ready() const;
@@ -121,6 +125,8 @@ class Loop {
   ~Loop();
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
+  Loop(Loop&&) = delete;
+  Loop& operator=(Loop&&) = delete;
 
   // Takes a non-blocking descriptor. Null if the kernel has no room for it.
   [[nodiscard]] SocketPtr adopt(sys::Fd fd, std::uint32_t events = all_events);

@@ -27,7 +27,7 @@ std::optional<Packet> read_packet(Bytes bytes) {
   if (bytes.empty()) return std::nullopt;
   const unsigned version = bytes[0] >> 4U;
   if (version == 4) {
-    const std::size_t head = (bytes[0] & 15U) * 4U;
+    const std::size_t head = std::size_t{4} * (bytes[0] & 15U);
     if (head < 20 || bytes.size() < head) return std::nullopt;
     return Packet{bytes[9], Address::of_ipv4(&bytes[12]), Address::of_ipv4(&bytes[16]),
                   bytes.subspan(head)};

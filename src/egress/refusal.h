@@ -1,5 +1,5 @@
 // What the sandbox's own kernel refused: nobody listens there. It answers a SYN with a reset and a
-// datagram with an ICMP message, and the packet socket of the sandbox shows both.
+// datagram with an ICMP message, and raw sockets of the sandbox show both.
 //
 //   read_refusal(packet)  -> tcp to 203.0.113.5 port 8443
 #pragma once

@@ -29,6 +29,10 @@ struct Resolved {
 class Resolver final : public Owner {
  public:
   explicit Resolver(Loop& loop);
+  Resolver(const Resolver&) = delete;
+  Resolver& operator=(const Resolver&) = delete;
+  Resolver(Resolver&&) = delete;
+  Resolver& operator=(Resolver&&) = delete;
   ~Resolver() override;
 
   class Lookup;

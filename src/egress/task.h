@@ -16,7 +16,7 @@
 namespace capgate::egress {
 
 struct Task {
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
     static Task get_return_object() { return {}; }
     static std::suspend_never initial_suspend() noexcept { return {}; }
     static std::suspend_never final_suspend() noexcept { return {}; }
@@ -28,7 +28,7 @@ struct Task {
 template <typename T>
 class [[nodiscard]] Async {
  public:
-  struct promise_type {
+  struct promise_type {  // NOLINT(readability-identifier-naming): the language's name
     std::coroutine_handle<> awaiting;
     std::optional<T> value;
 

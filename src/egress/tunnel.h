@@ -117,6 +117,8 @@ class Tunnels {
   ~Tunnels();
   Tunnels(const Tunnels&) = delete;
   Tunnels& operator=(const Tunnels&) = delete;
+  Tunnels(Tunnels&&) = delete;
+  Tunnels& operator=(Tunnels&&) = delete;
 
   // Both lanes are held until they are released.
   Tunnel& join(SocketPtr client, SocketPtr origin, FlowRecord record);

@@ -28,7 +28,7 @@ enum class SocketKind : std::uint16_t {
   proxy,          // TCP, listening inside: HTTP CONNECT, absolute-form HTTP and SOCKS5
   dns_datagrams,  // UDP 53 inside
   dns_streams,    // TCP 53 inside, listening
-  refusals,       // packets that tell of ports where nobody listens
+  refusals,       // raw, of IP protocol `port`: what tells of ports where nobody listens
   published,      // TCP, listening at the host's loopback; leads to `port` inside
   // SOCK_SEQPACKET to capgate-init: one byte of Family asks for a TCP socket. The byte comes back
   // with the socket, or alone where none could be made; a request beyond what fits is not answered.

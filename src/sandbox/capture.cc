@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 #include <linux/filter.h>
-#include <linux/if_ether.h>
-#include <linux/if_packet.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -23,7 +21,6 @@ using egress::wire::SocketKind;
 constexpr std::uint16_t dns_port = 53;
 constexpr std::uint16_t usual_proxy_port = 3128;
 constexpr std::uint32_t backlog = 512;
-constexpr int loopback_index = 1;
 
 template <typename T>
 std::string bytes_of(const T& value) {
@@ -163,18 +160,26 @@ class Builder {
     add_both(SocketKind::dns_streams, SOCK_STREAM, dns_port);
   }
 
-  // Made for no protocol: until it is bound, nothing arrives.
+  // Raw sockets, which get a copy of what the kernel answers. One packet socket would see the same,
+  // but the end of a packet socket waits for every processor (milliseconds, at each exit).
   void add_refusals() {
-    sockaddr_ll address{};
-    address.sll_family = AF_PACKET;
-    address.sll_protocol = htons(ETH_P_ALL);
-    address.sll_ifindex = loopback_index;
-    capture_.sockets.push_back({.kind = SocketKind::refusals,
-                                .domain = AF_PACKET,
-                                .type = SOCK_DGRAM,
-                                .address = bytes_of(address),
-                                .options = {{SOL_PACKET, PACKET_IGNORE_OUTGOING, 1}},
-                                .filter = refusal_filter()});
+    add_refusal(Family::ipv4, IPPROTO_TCP);
+    add_refusal(Family::ipv4, IPPROTO_ICMP);
+    add_refusal(Family::ipv6, IPPROTO_TCP);
+    add_refusal(Family::ipv6, IPPROTO_ICMPV6);
+  }
+
+  void add_refusal(Family family, std::uint32_t protocol) {
+    const bool is_ipv6 = family == Family::ipv6;
+    capture_.sockets.push_back(
+        {.kind = SocketKind::refusals,
+         .port = static_cast<std::uint16_t>(protocol),
+         .domain = is_ipv6 ? std::uint32_t{AF_INET6} : std::uint32_t{AF_INET},
+         .type = SOCK_RAW,
+         .protocol = protocol,
+         .flags = is_ipv6 ? orders::with_ipv6 : 0,
+         .address = is_ipv6 ? ipv6_address(in6addr_any, 0) : ipv4_address(INADDR_ANY, 0),
+         .filter = refusal_filter(family, protocol)});
   }
 
   const lower::PlanNetwork& network_;
@@ -187,64 +192,40 @@ Capture make_capture(const lower::PlanNetwork& network, WithProxy proxy) {
   return Builder(network).build(proxy);
 }
 
-// Offsets are those of the network header: that is where a SOCK_DGRAM packet begins. What a filter
-// reads beyond the packet's end refuses it. A closed port answers a SYN with RST and ACK at
-// sequence 0; the reset of a connection that was open carries its own sequence.
-std::vector<lower::BpfInstruction> refusal_filter() {
-  constexpr std::uint16_t load_byte = BPF_LD | BPF_B | BPF_ABS;
-  constexpr std::uint16_t load_half = BPF_LD | BPF_H | BPF_ABS;
-  constexpr std::uint16_t load_word = BPF_LD | BPF_W | BPF_ABS;
-  constexpr std::uint16_t load_byte_behind = BPF_LD | BPF_B | BPF_IND;
-  constexpr std::uint16_t load_half_behind = BPF_LD | BPF_H | BPF_IND;
-  constexpr std::uint16_t load_word_behind = BPF_LD | BPF_W | BPF_IND;
-  constexpr std::uint16_t header_length = BPF_LDX | BPF_B | BPF_MSH;
+// X holds where the transport header begins. What a filter reads beyond the packet's end refuses
+// it. A closed port answers a SYN with RST and ACK at sequence 0; the reset of a connection that
+// was open carries its own sequence.
+std::vector<lower::BpfInstruction> refusal_filter(Family family, std::uint32_t protocol) {
+  constexpr std::uint16_t load_byte = BPF_LD | BPF_B | BPF_IND;
+  constexpr std::uint16_t load_half = BPF_LD | BPF_H | BPF_IND;
+  constexpr std::uint16_t load_word = BPF_LD | BPF_W | BPF_IND;
+  constexpr std::uint16_t skip_ipv4_header = BPF_LDX | BPF_B | BPF_MSH;
+  constexpr std::uint16_t skip_nothing = BPF_LDX | BPF_IMM;
   constexpr std::uint16_t and_with = BPF_ALU | BPF_AND | BPF_K;
   constexpr std::uint16_t equals = BPF_JMP | BPF_JEQ | BPF_K;
-  constexpr std::uint16_t has_any = BPF_JMP | BPF_JSET | BPF_K;
   constexpr std::uint16_t give = BPF_RET | BPF_K;
   constexpr std::uint32_t tcp_flags = 0x3f;
   constexpr std::uint32_t reset_and_ack = 0x14;
   constexpr std::uint32_t icmp_port_unreachable = 0x0303;
   constexpr std::uint32_t icmpv6_port_unreachable = 0x0104;
-  return {
-      /* 0 */ {load_word, 0, 0, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)},
-      /* 1 */ {equals, 0, 28, PACKET_HOST},
-      /* 2 */ {load_byte, 0, 0, 0},
-      /* 3 */ {and_with, 0, 0, 0xf0},
-      /* 4 */ {equals, 1, 0, 0x40},
-      /* 5 */ {equals, 14, 24, 0x60},
-      // IPv4, not a later fragment
-      /* 6 */ {load_half, 0, 0, 6},
-      /* 7 */ {has_any, 22, 0, 0x1fff},
-      /* 8 */ {header_length, 0, 0, 0},
-      /* 9 */ {load_byte, 0, 0, 9},
-      /* 10 */ {equals, 2, 0, IPPROTO_TCP},
-      /* 11 */ {equals, 0, 18, IPPROTO_ICMP},
-      /* 12 */ {BPF_JMP | BPF_JA, 0, 0, 5},
-      /* 13 */ {load_byte_behind, 0, 0, 13},
-      /* 14 */ {and_with, 0, 0, tcp_flags},
-      /* 15 */ {equals, 0, 14, reset_and_ack},
-      /* 16 */ {load_word_behind, 0, 0, 4},
-      /* 17 */ {equals, 11, 12, 0},
-      /* 18 */ {load_half_behind, 0, 0, 0},
-      /* 19 */ {equals, 9, 10, icmp_port_unreachable},
-      // IPv6 without extension headers: the kernel's own answers have none
-      /* 20 */ {load_byte, 0, 0, 6},
-      /* 21 */ {equals, 2, 0, IPPROTO_TCP},
-      /* 22 */ {equals, 0, 7, IPPROTO_ICMPV6},
-      /* 23 */ {BPF_JMP | BPF_JA, 0, 0, 3},
-      /* 24 */ {load_byte, 0, 0, 53},
-      /* 25 */ {and_with, 0, 0, tcp_flags},
-      /* 26 */ {equals, 4, 3, reset_and_ack},
-      /* 27 */ {load_half, 0, 0, 40},
-      /* 28 */ {equals, 0, 1, icmpv6_port_unreachable},
-      /* 29 */ {give, 0, 0, 128},
-      /* 30 */ {give, 0, 0, 0},
-      /* 31 */ {load_word, 0, 0, 44},
-      /* 32 */ {equals, 0, 1, 0},
-      /* 33 */ {give, 0, 0, 128},
-      /* 34 */ {give, 0, 0, 0},
-  };
+  constexpr std::uint32_t most_bytes = 128;
+  const bool is_ipv6 = family == Family::ipv6;
+  const lower::BpfInstruction skip{is_ipv6 ? skip_nothing : skip_ipv4_header, 0, 0, 0};
+  if (protocol == IPPROTO_TCP) {
+    return {skip,
+            {load_byte, 0, 0, 13},
+            {and_with, 0, 0, tcp_flags},
+            {equals, 0, 3, reset_and_ack},
+            {load_word, 0, 0, 4},
+            {equals, 0, 1, 0},
+            {give, 0, 0, most_bytes},
+            {give, 0, 0, 0}};
+  }
+  return {skip,
+          {load_half, 0, 0, 0},
+          {equals, 0, 1, is_ipv6 ? icmpv6_port_unreachable : icmp_port_unreachable},
+          {give, 0, 0, most_bytes},
+          {give, 0, 0, 0}};
 }
 
 std::string_view kind_name(SocketKind kind) {

@@ -51,8 +51,10 @@ struct Capture {
 enum class WithProxy : bool { no, yes };
 [[nodiscard]] Capture make_capture(const lower::PlanNetwork& network, WithProxy proxy);
 
-// Packets that tell of a port where nobody listens, and nothing else, cut at 128 bytes.
-[[nodiscard]] std::vector<lower::BpfInstruction> refusal_filter();
+// Packets that tell of a port where nobody listens, and nothing else, cut at 128 bytes. For a raw
+// socket of `protocol` (TCP, ICMP or ICMPv6), which sees the IP header in IPv4 only.
+[[nodiscard]] std::vector<lower::BpfInstruction> refusal_filter(egress::wire::Family family,
+                                                                std::uint32_t protocol);
 
 [[nodiscard]] std::string_view kind_name(egress::wire::SocketKind kind);  // "capture"
 
