@@ -95,10 +95,10 @@ bool OwnAddresses::contains(const Address& address) const {
   request.route.rtm_dst_len = static_cast<unsigned char>(size * 8);
   request.attribute = {static_cast<unsigned short>(RTA_LENGTH(size)), RTA_DST};
   request.bytes = address.bytes;
-  if (::send(netlink_, &request, request.head.nlmsg_len, 0) < 0) return true;
+  if (::send(netlink_.get(), &request, request.head.nlmsg_len, 0) < 0) return true;
 
   alignas(nlmsghdr) std::array<char, 4096> answer{};
-  const ssize_t got = ::recv(netlink_, answer.data(), answer.size(), 0);
+  const ssize_t got = ::recv(netlink_.get(), answer.data(), answer.size(), 0);
   auto* head = reinterpret_cast<nlmsghdr*>(answer.data());
   if (got < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(rtmsg)))) return true;
   if (head->nlmsg_type == NLMSG_ERROR) {

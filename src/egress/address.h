@@ -14,6 +14,7 @@
 #include <string>
 
 #include "core/host.h"
+#include "sys/fd.h"
 
 namespace capgate::egress {
 
@@ -52,7 +53,7 @@ class OwnAddresses {
   [[nodiscard]] bool contains(const Address& address) const;
 
  private:
-  int netlink_ = -1;  // for the broker's life
+  sys::Fd netlink_;
 };
 
 }  // namespace capgate::egress
