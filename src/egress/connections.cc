@@ -21,10 +21,11 @@ Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Jour
                                 tunnel.bytes(LaneName::to_client), ending_name(ending));
                }) {}
 
+// Who waited for a name may wait on a socket next, so sockets come last.
 void Connections::end_all() {
   tunnels_.end_all(Ending::stopped);
-  loop_.cancel_all();
   resolver_.cancel();
+  loop_.cancel_all();
 }
 
 Connections::Attempt Connections::begin(core::HostPattern host, std::uint16_t port,
@@ -81,8 +82,15 @@ bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
     refuse(attempt, "silent", "it did not say what it speaks");
     return false;
   }
-  // What was not said in time is no TLS and no HTTP.
-  if (heard != Heard::all) opening.speech = Speech::other;
+  if (heard != Heard::all) {
+    opening.speech = begun_speech(opening);
+    describe(attempt.flow, opening);
+    if (!decide(policy_, attempt.flow).is_allowed()) {
+      refuse(attempt, "silent", "it stopped within what may be TLS or HTTP");
+      return false;
+    }
+    opening.speech = Speech::other;
+  }
   describe(attempt.flow, opening);
   if (attempt.manner == Manner::none && opening.speech != Speech::other) {
     attempt.record.protocol = opening.speech == Speech::tls ? "tls" : "http";
@@ -200,6 +208,10 @@ Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
         loop_, tunnel.client(), opening, policy_.limits,
         {.is_limited = client_first, .doubt = client_first ? Doubt::wait : Doubt::let_go});
     if (heard == Heard::taken_away) co_return false;
+    if (heard == Heard::broken) {
+      tunnels_.end(tunnel, Ending::failed);
+      co_return false;
+    }
     if (heard == Heard::nothing && !client_first) {
       tunnels_.finish(tunnel, LaneName::to_origin);
       co_return false;

@@ -31,12 +31,11 @@ Async<bool> Connections::pass_requests(Tunnel& tunnel, Attempt attempt) {
     }
     tunnel.add_bytes(LaneName::to_origin, sent.size());
     opening.bytes.erase(0, head.size);
-    if (head.wants_upgrade) {
-      if (!co_await pass_upgrade(tunnel, attempt)) co_return false;
-    } else if (is_first && !tunnels_.release(tunnel, LaneName::to_client)) {
-      co_return false;
-    }
+    const bool is_answered_at_once = is_first && !head.wants_upgrade;
+    if (is_answered_at_once && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
     if (!co_await pass_body(tunnel, attempt)) co_return false;
+    // After the body: an origin answers when it has all of the request.
+    if (head.wants_upgrade && !co_await pass_upgrade(tunnel, attempt)) co_return false;
     if (!co_await read_next_head(tunnel, attempt)) co_return false;
   }
 }
@@ -109,6 +108,10 @@ Async<bool> Connections::read_next_head(Tunnel& tunnel, Attempt& attempt) {
   const Heard heard = co_await read_opening(loop_, tunnel.client(), attempt.opening, policy_.limits,
                                             {.is_limited = false});
   if (heard == Heard::taken_away) co_return false;
+  if (heard == Heard::broken) {
+    tunnels_.end(tunnel, Ending::failed);
+    co_return false;
+  }
   if (heard == Heard::nothing) {
     tunnels_.finish(tunnel, LaneName::to_origin);
     co_return false;

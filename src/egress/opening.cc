@@ -52,8 +52,17 @@ void describe_server_name(Flow& flow, const ClientHello& hello) {
 
 }  // namespace
 
+Speech begun_speech(const Opening& opening) {
+  if (opening.bytes.empty()) return Speech::other;
+  const bool is_hello = read_client_hello(bytes_of(opening.bytes)).progress != Progress::other;
+  return is_hello || postgres_tls_request.starts_with(opening.bytes) ? Speech::tls : Speech::http;
+}
+
 bool recognise(Opening& opening, std::size_t most_bytes, Doubt doubt) {
   if (opening.bytes.empty()) return false;
+  const bool is_part_of_request = opening.bytes.size() < postgres_tls_request.size() &&
+                                  postgres_tls_request.starts_with(opening.bytes);
+  if (is_part_of_request && doubt == Doubt::let_go) return false;
   HelloReading hello = read_client_hello(bytes_of(opening.bytes));
   if (hello.progress != Progress::other) {
     opening.hello = std::move(hello.hello);

@@ -37,7 +37,7 @@ enum class Heard : unsigned char {
   all,         // the speech is known
   part,        // the client ended, or was silent too long, in the middle
   nothing,     // it ended without a word
-  broken,      //
+  broken,      // the client broke it off
   taken_away,  // touch nothing
 };
 
@@ -52,6 +52,10 @@ struct Patience {
 
 // Adds to a flow what its opening says.
 void describe(Flow& flow, const Opening& opening);
+
+// What an opening that stopped in the middle would have become, had it gone on: it is judged as
+// that, without a name, since its rest would pass unread.
+[[nodiscard]] Speech begun_speech(const Opening& opening);
 
 // What a PostgreSQL client asks before its TLS hello: "may we?". Forwarded, then looked at anew.
 inline constexpr std::string_view postgres_tls_request("\x00\x00\x00\x08\x04\xd2\x16\x2f", 8);
