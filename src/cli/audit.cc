@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/audit_files.h"
 #include "cli/audit_view.h"
+#include "cli/caller.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/caller.h"
 #include "cli/exit.h"
 #include "egress/audit.h"
 
@@ -18,11 +18,6 @@ namespace capgate::cli {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string variable(const char* name) {
-  const char* value = ::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // Lines that cannot be read: the first few are said one by one.
 class Skipped {
@@ -81,12 +76,6 @@ sys::Sys<End> find_end(const sys::Fd& file, const std::string& path) {
 }
 
 }  // namespace
-
-std::string audit_directory() {
-  const std::string state = variable("XDG_STATE_HOME");
-  const std::string base = state.starts_with('/') ? state : variable("HOME") + "/.local/state";
-  return base + "/capgate/audit";
-}
 
 std::vector<std::string> find_audit_files() {
   std::vector<std::pair<fs::file_time_type, std::string>> found;

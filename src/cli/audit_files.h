@@ -14,9 +14,7 @@
 
 namespace capgate::cli {
 
-// $XDG_STATE_HOME/capgate/audit, or the same in ~/.local/state.
-[[nodiscard]] std::string audit_directory();
-// The logs there, the one that was written last at the end.
+// The logs in audit_directory(), the one that was written last at the end.
 [[nodiscard]] std::vector<std::string> find_audit_files();
 
 [[nodiscard]] sys::Sys<sys::LineReader> open_audit_file(const std::string& path,

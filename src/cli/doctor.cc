@@ -1,6 +1,7 @@
 // capgate doctor: can a sandbox be enforced on this machine?
 #include "sandbox/doctor.h"
 
+#include "cli/caller.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
@@ -11,7 +12,7 @@ namespace {
 constexpr Option options[] = {json_option};
 
 int run(const Arguments& arguments, Output& output) {
-  const sandbox::Facts facts = sandbox::probe_host();
+  const sandbox::Facts facts = sandbox::probe_host(audit_directory());
   output.out += arguments.has("--json") ? sandbox::doctor_json(facts) : sandbox::doctor_text(facts);
   return sandbox::is_enforceable(sandbox::findings(facts)) ? Exit::ok : Exit::unenforceable;
 }

@@ -2,17 +2,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "base/format.h"
 #include "base/kept.h"
 #include "base/text.h"
 #include "cli/accepted.h"
+#include "cli/caller.h"
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
-#include "core/path.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
 #include "sandbox/session.h"
@@ -62,17 +61,6 @@ int refuse(Output& output) {
   return refused;
 }
 
-std::string variable(const char* name) {
-  const char* value = ::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// The caller's, if it says something sensible; a server always has a home of its own.
-std::string home_directory() {
-  const auto home = core::parse_plain_path(variable("HOME"));
-  return home && *home != "/" ? *home : std::string(lower::default_home);
-}
-
 std::vector<std::string> environment() {
   std::vector<std::string> out;
   for (char** entry = ::environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
@@ -88,12 +76,6 @@ std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Ou
                                        "write seconds: --grace 5", output));
   }
   return static_cast<int>(*seconds);
-}
-
-// $XDG_STATE_HOME/capgate
-std::string state_base() {
-  const std::string state = variable("XDG_STATE_HOME");
-  return (state.starts_with('/') ? state : home_directory() + "/.local/state") + "/capgate";
 }
 
 // $XDG_STATE_HOME/capgate/NAME/home, made for the user alone. Empty without --profile.
@@ -168,7 +150,7 @@ int run(const Arguments& arguments, Output& output) {
                        .trace = std::string(arguments.value("--trace").value_or("")),
                        .dry_run = arguments.has("--dry-run"),
                        .audit = std::string(arguments.value("--audit").value_or("")),
-                       .audit_directory = state_base() + "/audit",
+                       .audit_directory = audit_directory(),
                        .proxy_env = net->proxy_env,
                        .net_limits = net->limits});
 }

@@ -26,6 +26,12 @@ constexpr std::string_view name_a_file =
     "without a log nothing may be reached: name a file of yours with --audit FILE, or set "
     "XDG_STATE_HOME to a directory that you can write";
 
+std::unexpected<Refusal> refuse_file(const std::string& path, int error) {
+  return refuse(
+      format("cannot write the audit log {}: {}", escape_for_terminal(path), std::strerror(error)),
+      std::string(name_a_file));
+}
+
 bool is_same(const Identity& one, const Identity& other) {
   return one.device == other.device && one.inode == other.inode;
 }
@@ -39,36 +45,36 @@ const BoundMount* writable_mount(const Bound& bound, const Identity& identity) {
   return found == bound.mounts.end() ? nullptr : &*found;
 }
 
-// The file and each directory above it, by descriptors, so that no link leads astray.
-std::expected<void, Refusal> check_out_of_reach(const AuditFile& audit, const Bound& bound) {
-  const auto refuse_reach = [&](const BoundMount& mount) {
-    return refuse(format("the server could change the audit log {}: it may write {}",
-                         escape_for_terminal(audit.path), escape_for_terminal(mount.target)),
-                  "name a file outside of what is granted with --audit FILE");
-  };
-  const auto file = identify(audit.fd.get());
-  if (!file) return refuse("cannot look at the audit log", std::string(name_a_file));
-  if (const BoundMount* mount = writable_mount(bound, *file)) return refuse_reach(*mount);
-  const std::size_t slash = audit.path.rfind('/');
+std::unexpected<Refusal> refuse_reach(const std::string& path, const BoundMount& mount) {
+  return refuse(format("the server could change the audit log {}: it may write {}",
+                       escape_for_terminal(path), escape_for_terminal(mount.target)),
+                "name a file outside of what is granted with --audit FILE");
+}
+
+struct Place {
+  sys::Fd directory;
+  std::string name;
+};
+
+// The directory that holds the file. It and each one above it, by descriptors, so that no link
+// leads astray, before the file is made: a refusal leaves nothing behind.
+std::expected<Place, Refusal> open_out_of_reach(const std::string& path, const Bound& bound) {
+  const std::size_t slash = path.rfind('/');
   const std::string directory = slash == std::string::npos ? "."
                                 : slash == 0               ? "/"
-                                                           : audit.path.substr(0, slash);
-  sys::Fd at(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  // The directory that was just opened must be the one that holds the file.
-  const std::string name = slash == std::string::npos ? audit.path : audit.path.substr(slash + 1);
-  const auto again = at.get() < 0 ? std::unexpected(errno) : identify_at(at.get(), name);
-  if (!again || !is_same(*again, *file)) {
-    return refuse(format("{} changed while it was opened", escape_for_terminal(audit.path)),
-                  "start again when nothing moves it");
-  }
+                                                           : path.substr(0, slash);
+  Place place{.directory = sys::Fd(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
+              .name = slash == std::string::npos ? path : path.substr(slash + 1)};
+  if (place.directory.get() < 0) return refuse_file(path, errno);
+  sys::Fd at(::openat(place.directory.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (;;) {
-    const auto here = identify(at.get());
+    const auto here = at.get() < 0 ? std::unexpected(errno) : identify(at.get());
     if (!here) return refuse("cannot look above the audit log", std::string(name_a_file));
-    if (const BoundMount* mount = writable_mount(bound, *here)) return refuse_reach(*mount);
+    if (const BoundMount* mount = writable_mount(bound, *here)) return refuse_reach(path, *mount);
     sys::Fd above(::openat(at.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
     const auto parent = above.get() < 0 ? std::unexpected(errno) : identify(above.get());
     if (!parent) return refuse("cannot look above the audit log", std::string(name_a_file));
-    if (is_same(*parent, *here)) return {};
+    if (is_same(*parent, *here)) return place;
     at = std::move(above);
   }
 }
@@ -89,13 +95,11 @@ std::expected<std::string, Refusal> path_of(const AuditPlace& place) {
 std::expected<AuditFile, Refusal> open_audit_file(const AuditPlace& place, const Bound& bound) {
   AuditFile audit{.fd = {}, .path = TRY(path_of(place))};
   const std::string shown = escape_for_terminal(audit.path);
+  const Place checked = TRY(open_out_of_reach(audit.path, bound));
   // Without waiting: it could be a pipe that nobody reads.
   constexpr int flags = O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-  audit.fd = sys::Fd(::open(audit.path.c_str(), flags, 0600));
-  if (audit.fd.get() < 0) {
-    return refuse(format("cannot write the audit log {}: {}", shown, std::strerror(errno)),
-                  std::string(name_a_file));
-  }
+  audit.fd = sys::Fd(::openat(checked.directory.get(), checked.name.c_str(), flags, 0600));
+  if (audit.fd.get() < 0) return refuse_file(audit.path, errno);
   struct stat info{};
   if (::fstat(audit.fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1) {
     return refuse(format("the audit log {} is no regular file with one name", shown),
@@ -105,8 +109,10 @@ std::expected<AuditFile, Refusal> open_audit_file(const AuditPlace& place, const
     return refuse(format("the audit log {} is written by another run", shown),
                   "give each run a file of its own with --audit FILE");
   }
-  if (auto checked = check_out_of_reach(audit, bound); !checked) {
-    return std::unexpected(std::move(checked).error());
+  const auto file = identify(audit.fd.get());
+  if (!file) return refuse("cannot look at the audit log", std::string(name_a_file));
+  if (const BoundMount* mount = writable_mount(bound, *file)) {
+    return refuse_reach(audit.path, *mount);
   }
   return audit;
 }

@@ -26,6 +26,10 @@ constexpr Status without(Check check) {
     case Check::listener:
     case Check::cgroup:
     case Check::memfd_exec:
+    case Check::any_address:
+    case Check::redirect:
+    case Check::broker:
+    case Check::audit:
     case Check::count: return Status::limited;
   }
   return Status::failed;
@@ -80,6 +84,11 @@ Cause cause_of_no_cgroup(int err) {
   return is_refusal(err) || err == EROFS ? Cause::no_delegation : Cause::unknown;
 }
 
+// Whatever else the kernel answers, it lacks one of the modules.
+Cause cause_of_no_redirect(int err, const Facts& facts) {
+  return is_refusal(err) ? refused_or_missing(err, facts) : Cause::no_redirect;
+}
+
 std::string landlock_detail(unsigned abi) {
   if (abi < 2)
     return format("ABI {}: a policy that needs moves or truncation held is refused", abi);
@@ -119,7 +128,28 @@ std::string working_detail(Check check, const Facts& facts) {
     case Check::listener: return "a filter can ask a supervisor, as run --trace does";
     case Check::cgroup: return cgroup_detail(facts.cgroups);
     case Check::memfd_exec: return "a program can be started from memory";
+    case Check::any_address:
+      return facts.has_ipv6 ? "every IPv4 and IPv6 address leads to the broker"
+                            : "every IPv4 address leads to the broker; there is no IPv6 here";
+    case Check::redirect: return "every TCP port leads to the broker";
+    case Check::broker: return "capgate-broker is beside capgate";
+    case Check::audit: return format("logs can be written in {}", facts.audit_directory);
     case Check::count: break;
+  }
+  return "";
+}
+
+// What cannot be declared without it; empty: the cause says it all.
+std::string_view refused_without(Check check) {
+  if (check == Check::any_address || check == Check::broker) {
+    return "; net:connect and net:listen are refused";
+  }
+  if (check == Check::redirect) {
+    return "; net:connect without a port (net:connect:*), and net:listen at a port that is also "
+           "connected to, are refused";
+  }
+  if (check == Check::audit) {
+    return "; net:connect and net:listen are refused without run --audit FILE";
   }
   return "";
 }
@@ -135,8 +165,10 @@ Finding shortfall(Check check, Status status, std::string detail, Cause cause, c
 Finding of_failed(Check check, const Facts& facts) {
   const int err = facts.of(check).err;
   const Cause cause = cause_of(check, err, facts);
+  const std::string reason =
+      cause == Cause::no_broker ? "" : format("{}: ", sys::reason({.err = err}));
   return shortfall(check, without(check),
-                   format("{}: {}", sys::reason({.err = err}), explain(cause, facts)), cause,
+                   format("{}{}{}", reason, explain(cause, facts), refused_without(check)), cause,
                    facts);
 }
 
@@ -216,6 +248,10 @@ Cause cause_of(Check check, int err, const Facts& facts) {
       return err == EOPNOTSUPP ? Cause::landlock_not_started : refused_or_missing(err, facts);
     case Check::memfd_exec:
       return facts.memfd_noexec == 2U ? Cause::memfd_forbidden : refused_or_missing(err, facts);
+    case Check::redirect: return cause_of_no_redirect(err, facts);
+    case Check::broker: return Cause::no_broker;
+    case Check::audit: return Cause::audit_not_writable;
+    case Check::any_address:
     case Check::id_map:
     case Check::loopback:
     case Check::private_mounts:

@@ -1,6 +1,6 @@
 // Can a sandbox be enforced on this machine, and if not, what would make it possible?
 //
-//   const Facts facts = probe_host();           // tries everything, in throw-away processes
+//   const Facts facts = probe_host(logs);       // tries everything, in throw-away processes
 //   for (const Finding& f : findings(facts)) …  // pure: what holds, what does not, and the remedy
 //   is_enforceable(findings(facts))             // false: `capgate run` refuses
 //
@@ -34,7 +34,8 @@ struct Attempt {
 };
 
 // What is tried. Up to `pivot` in this order inside one throw-away sandbox, where the first failure
-// leaves the rest untried; the others each in a process of their own.
+// leaves the rest untried; the others each in a process of their own. From `any_address` on they
+// are what the network of a server needs.
 enum class Check : unsigned char {
   namespaces,
   id_map,
@@ -48,6 +49,10 @@ enum class Check : unsigned char {
   listener,
   cgroup,
   memfd_exec,
+  any_address,  // in the same sandbox as `loopback`, as is
+  redirect,     //
+  broker,
+  audit,
   count,
 };
 [[nodiscard]] std::string_view name_of(Check check);  // "id-map"
@@ -107,6 +112,10 @@ struct Facts {
   Attempt attempts[static_cast<std::size_t>(Check::count)];
   unsigned landlock_abi = 0;
   Cgroups cgroups;
+  bool has_ipv6 = false;        // of any_address
+  std::string broker_problem;   // why there is no broker, and
+  std::string broker_help;      // what to do
+  std::string audit_directory;  // where a run makes its log
 
   [[nodiscard]] Attempt& of(Check check) { return attempts[static_cast<std::size_t>(check)]; }
   [[nodiscard]] const Attempt& of(Check check) const {
@@ -115,7 +124,8 @@ struct Facts {
 };
 
 [[nodiscard]] Facts read_host();
-[[nodiscard]] Facts probe_host();
+// `audit_directory` need not exist yet; it is not made.
+[[nodiscard]] Facts probe_host(const std::string& audit_directory);
 
 // ---- from here on pure --------------------------------------------------------------------------
 
@@ -140,6 +150,9 @@ enum class Cause : unsigned char {
   no_delegation,         // cgroups exist, and are not this user's
   controllers_missing,   //
   no_cgroups,            //
+  no_redirect,           // no nf_tables, or not its modules for a redirect
+  no_broker,             // not beside capgate, or not only its owner's
+  audit_not_writable,    //
   no_answer,             // the attempt hung
   unknown,
 };

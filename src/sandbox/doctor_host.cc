@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "sandbox/broker.h"
 #include "sandbox/doctor.h"
 #include "sandbox/doctor_files.h"
 #include "sandbox/doctor_probes.h"
@@ -112,6 +114,23 @@ void probe_cgroups(Facts& facts) {
                              .err = facts.cgroups.err};
 }
 
+// Neither of the two depends on the other.
+void record_network(const std::vector<Answer>& answers, Facts& facts) {
+  if (!facts.of(Check::loopback).worked()) return;
+  record(answers, Check::any_address, Check::any_address, facts);
+  record(answers, Check::redirect, Check::redirect, facts);
+  const auto answer = std::ranges::find(answers, Check::any_address, &Answer::check);
+  facts.has_ipv6 = answer != answers.end() && answer->value != 0;
+}
+
+void look_for_broker(Facts& facts) {
+  const auto broker = find_broker();
+  facts.of(Check::broker) = Attempt::of(broker ? 0 : ENOENT);
+  if (broker) return;
+  facts.broker_problem = broker.error().message;
+  facts.broker_help = broker.error().help;
+}
+
 }  // namespace
 
 Facts read_host() {
@@ -140,19 +159,24 @@ Facts read_host() {
   return facts;
 }
 
-Facts probe_host() {
+Facts probe_host(const std::string& audit_directory) {
   Facts facts = read_host();
   Ids ids;
   if (facts.uid == 0) {
     ids = {.uid = unowned_id(text_of("/proc/self/uid_map")),
            .gid = unowned_id(text_of("/proc/self/gid_map"))};
   }
-  record(try_sandbox(ids), Check::namespaces, Check::pivot, facts);
+  const std::vector<Answer> answers = try_sandbox(ids);
+  record(answers, Check::namespaces, Check::pivot, facts);
+  record_network(answers, facts);
   record(try_landlock(), Check::landlock, Check::landlock, facts);
   record(try_seccomp(), Check::seccomp, Check::seccomp, facts);
   record(try_listener(), Check::listener, Check::listener, facts);
   record(try_memfd_exec(), Check::memfd_exec, Check::memfd_exec, facts);
   probe_cgroups(facts);
+  look_for_broker(facts);
+  facts.audit_directory = audit_directory;
+  record(try_audit(audit_directory), Check::audit, Check::audit, facts);
   return facts;
 }
 

@@ -114,6 +114,10 @@ std::string_view name_of(Check check) {
     case Check::listener: return "listener";
     case Check::cgroup: return "cgroup";
     case Check::memfd_exec: return "memfd-exec";
+    case Check::any_address: return "any-address";
+    case Check::redirect: return "redirect";
+    case Check::broker: return "broker";
+    case Check::audit: return "audit";
     case Check::count: break;
   }
   return "";
@@ -164,6 +168,9 @@ std::string_view name_of(Cause cause) {
     case Cause::no_delegation: return "no-delegation";
     case Cause::controllers_missing: return "controllers-missing";
     case Cause::no_cgroups: return "no-cgroups";
+    case Cause::no_redirect: return "no-redirect";
+    case Cause::no_broker: return "no-broker";
+    case Cause::audit_not_writable: return "audit-not-writable";
     case Cause::no_answer: return "no-answer";
     case Cause::unknown: return "unknown";
   }

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <net/if.h>
@@ -25,10 +26,13 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "sandbox/netlink.h"
 #include "sys/fd.h"
 
 namespace capgate::sandbox {
 namespace {
+
+using egress::wire::Family;
 
 constexpr int deadline_in_milliseconds = 5000;
 
@@ -38,6 +42,18 @@ constexpr int not_held = EPROTO;
 int error_of(long result) { return result < 0 ? errno : 0; }
 
 // ---- a whole sandbox ----------------------------------------------------------------------------
+
+// Made before the fork.
+struct Messages {
+  std::string route_ipv4 = local_route(Family::ipv4);
+  std::string route_ipv6 = local_route(Family::ipv6);
+  std::string redirect = sandbox::redirect({.family = Family::ipv4, .ports = {}, .to = 61000});
+};
+
+struct Trial {
+  Ids leave_root_for;
+  Messages messages;
+};
 
 struct Inside {
   unsigned outer_uid = 0;
@@ -124,8 +140,15 @@ int pivot(Inside& inside) {
   return error_of(::access("/proc/1/status", F_OK));
 }
 
+void try_network(const Reporter& reporter, const Messages& messages) {
+  const int err = carry_out(NETLINK_ROUTE, messages.route_ipv4);
+  const bool has_ipv6 = carry_out(NETLINK_ROUTE, messages.route_ipv6) == 0;
+  reporter.tell({.check = Check::any_address, .err = err, .value = has_ipv6 ? 1U : 0U});
+  reporter.tell({.check = Check::redirect, .err = carry_out(NETLINK_NETFILTER, messages.redirect)});
+}
+
 // The order of the launcher and of init. Each step needs the ones before it.
-void walk_through_a_sandbox(const Reporter& reporter, Inside inside) {
+void walk_through_a_sandbox(const Reporter& reporter, Inside inside, const Messages& messages) {
   struct Step {
     Check check;
     int (*take)(Inside&);
@@ -139,6 +162,7 @@ void walk_through_a_sandbox(const Reporter& reporter, Inside inside) {
     const int err = step.take(inside);
     reporter.tell({.check = step.check, .err = err});
     if (err != 0) return;
+    if (step.check == Check::loopback) try_network(reporter, messages);
   }
 }
 
@@ -153,7 +177,8 @@ int leave_root(const Ids& ids) {
 }
 
 void sandbox_work(const Reporter& reporter, const void* argument) {
-  const int left = leave_root(*static_cast<const Ids*>(argument));
+  const auto& trial = *static_cast<const Trial*>(argument);
+  const int left = leave_root(trial.leave_root_for);
   if (left != 0) return reporter.tell({.check = Check::namespaces, .err = left});
   const Inside inside{.outer_uid = ::geteuid(), .outer_gid = ::getegid()};
 
@@ -164,7 +189,7 @@ void sandbox_work(const Reporter& reporter, const void* argument) {
   const long child = ::syscall(SYS_clone3, &arguments, sizeof(arguments));
   if (child < 0) return reporter.tell({.check = Check::namespaces, .err = errno});
   if (child == 0) {
-    walk_through_a_sandbox(reporter, inside);
+    walk_through_a_sandbox(reporter, inside, trial.messages);
     ::_exit(0);
   }
   ::waitpid(static_cast<pid_t>(child), nullptr, 0);
@@ -354,17 +379,43 @@ void cgroup_work(const Reporter& reporter, const void* argument) {
   }
 }
 
+// ---- the log ------------------------------------------------------------------------------------
+
+// A file system without nameless files still tells who may write.
+int make_nameless(const char* directory) {
+  const sys::Fd file(::open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (file.get() >= 0) return 0;
+  if (errno != EOPNOTSUPP && errno != EISDIR) return errno;
+  return error_of(::faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS));
+}
+
+void audit_work(const Reporter& reporter, const void* argument) {
+  reporter.tell({.check = Check::audit, .err = make_nameless(static_cast<const char*>(argument))});
+}
+
 std::vector<Answer> run(Work work, const void* argument = nullptr) {
   return in_a_child(work, argument, deadline_in_milliseconds);
 }
 
 }  // namespace
 
-std::vector<Answer> try_sandbox(Ids leave_root_for) { return run(sandbox_work, &leave_root_for); }
+std::vector<Answer> try_sandbox(Ids leave_root_for) {
+  const Trial trial{.leave_root_for = leave_root_for, .messages = {}};
+  return run(sandbox_work, &trial);
+}
 std::vector<Answer> try_landlock() { return run(landlock_work); }
 std::vector<Answer> try_seccomp() { return run(seccomp_work); }
 std::vector<Answer> try_listener() { return run(listener_work); }
 std::vector<Answer> try_memfd_exec() { return run(memfd_work); }
+
+std::vector<Answer> try_audit(const std::string& directory) {
+  std::string existing = directory;
+  while (existing.size() > 1 && ::access(existing.c_str(), F_OK) != 0 && errno == ENOENT) {
+    existing.resize(existing.rfind('/'));
+    if (existing.empty()) existing = "/";
+  }
+  return run(audit_work, existing.c_str());
+}
 
 std::vector<Answer> try_cgroups(const std::vector<CgroupPlace>& places) {
   std::vector<Group> groups;

@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "sandbox/doctor.h"
@@ -16,7 +18,7 @@ namespace capgate::sandbox {
 struct Answer {
   Check check = Check::namespaces;
   std::int32_t err = 0;
-  std::uint32_t value = 0;  // landlock: the ABI; cgroup: the place
+  std::uint32_t value = 0;  // landlock: the ABI; cgroup: the place; any_address: 1 with IPv6
 };
 
 // Whom root becomes before it tries anything; 0: stay who you are.
@@ -26,6 +28,7 @@ struct Ids {
 };
 
 // From `namespaces` to `pivot`: ends at the first failure, or where the child no longer answers.
+// `any_address` and `redirect` come after `loopback`; their failure ends nothing.
 [[nodiscard]] std::vector<Answer> try_sandbox(Ids leave_root_for);
 [[nodiscard]] std::vector<Answer> try_landlock();
 [[nodiscard]] std::vector<Answer> try_seccomp();
@@ -33,6 +36,12 @@ struct Ids {
 [[nodiscard]] std::vector<Answer> try_memfd_exec();
 // Makes and removes one group at each place.
 [[nodiscard]] std::vector<Answer> try_cgroups(const std::vector<CgroupPlace>& places);
+
+// Makes and forgets a nameless file in the directory, or in the nearest one above it that exists.
+[[nodiscard]] std::vector<Answer> try_audit(const std::string& directory);
+
+// The kernel's error for a netlink message; 0: it was carried out. Safe after fork.
+[[nodiscard]] int carry_out(int protocol, std::string_view bytes);
 
 // A child that does `work` and answers by `tell`; what it said before the deadline.
 class Reporter {

@@ -238,6 +238,21 @@ std::vector<Remedy> raise_namespace_limits(const Facts& facts) {
   return all;
 }
 
+// Now, and after the next boot. A container has its host's kernel.
+Remedy load_redirect(const Facts& facts) {
+  constexpr std::string_view modules = "nf_tables nft_chain_nat nft_redir";
+  if (facts.distribution == Distribution::nixos) {
+    return nixos_option("load the kernel's modules",
+                        R"(boot.kernelModules = [ "nf_tables" "nft_chain_nat" "nft_redir" ];)",
+                        facts);
+  }
+  return {.what = facts.container.empty() ? "load the kernel's modules"
+                                          : "load the kernel's modules, outside of the container",
+          .commands = {as_root(format("modprobe -a {}", modules), facts),
+                       format("printf '%s\\n' {} | {}", modules,
+                              as_root("tee /etc/modules-load.d/capgate.conf", facts))}};
+}
+
 }  // namespace
 
 std::string explain(Cause cause, const Facts& facts) {
@@ -276,6 +291,12 @@ std::string explain(Cause cause, const Facts& facts) {
     case Cause::controllers_missing:
       return format("there is no controller for {}", join(facts.cgroups.missing, " and "));
     case Cause::no_cgroups: return "no control groups are mounted";
+    case Cause::no_redirect: return "this kernel has no nf_tables redirect";
+    case Cause::no_broker:
+      return facts.broker_problem.empty() ? "capgate-broker is not beside capgate"
+                                          : facts.broker_problem;
+    case Cause::audit_not_writable:
+      return format("no log can be made in {}", facts.audit_directory);
     case Cause::no_answer: return "the attempt gave no answer in time";
     case Cause::unknown: return "the reason is not known";
   }
@@ -325,6 +346,15 @@ std::vector<Remedy> remedies(Cause cause, const Facts& facts) {
     case Cause::no_cgroups:
       return {{.what = "mount them",
                .commands = {as_root("mount -t cgroup2 cgroup2 /sys/fs/cgroup", facts)}}};
+    case Cause::no_redirect:
+      return {load_redirect(facts), {.what = "declare each port instead: net:connect:HOST:PORT"}};
+    case Cause::no_broker:
+      return {{.what = facts.broker_help.empty()
+                           ? "install capgate-broker in the directory of capgate"
+                           : facts.broker_help}};
+    case Cause::audit_not_writable:
+      return {{.what = "set HOME or XDG_STATE_HOME to a directory of yours, or name a file with "
+                       "run --audit FILE"}};
     case Cause::no_answer:
     case Cause::unknown: return {};
   }

@@ -60,6 +60,14 @@ constexpr Case cases[] = {
     {Distribution::debian, Cause::userns_clone,
      "sudo sysctl -w kernel.unprivileged_userns_clone=1\n"
      "echo 'kernel.unprivileged_userns_clone=1' | sudo tee -a /etc/sysctl.d/90-capgate.conf\n"},
+    {Distribution::debian, Cause::no_redirect,
+     "sudo modprobe -a nf_tables nft_chain_nat nft_redir\n"
+     "printf '%s\\n' nf_tables nft_chain_nat nft_redir | sudo tee "
+     "/etc/modules-load.d/capgate.conf\n"},
+    {Distribution::nixos, Cause::no_redirect,
+     "# in /etc/nixos/configuration.nix: boot.kernelModules = [ \"nf_tables\" \"nft_chain_nat\" "
+     "\"nft_redir\" ];\n"
+     "sudo nixos-rebuild switch\n"},
     {Distribution::fedora, Cause::old_kernel, "sudo dnf upgrade kernel\nsudo reboot\n"},
     {Distribution::arch, Cause::old_kernel, "sudo pacman -Syu linux\nsudo reboot\n"},
     {Distribution::opensuse, Cause::old_kernel, "sudo zypper update kernel-default\nsudo reboot\n"},
@@ -143,6 +151,12 @@ TEST(Remedies, OnWsl2TheKernelBelongsToWindows) {
   EXPECT_EQ(remedies(Cause::landlock_not_started, facts).front().file->path,
             "%UserProfile%\\.wslconfig");
   EXPECT_TRUE(commands(Cause::wsl1, facts).contains("wsl --set-version NAME 2"));
+}
+
+TEST(Remedies, TheModulesOfAContainerAreItsHosts) {
+  Facts facts = on(Distribution::debian);
+  facts.container = "docker";
+  EXPECT_TRUE(remedies(Cause::no_redirect, facts).front().what.contains("outside"));
 }
 
 TEST(Remedies, ContainersAreLoosenedFromOutside) {

@@ -1,6 +1,7 @@
 #include "sandbox/doctor.h"
 
 #include <gtest/gtest.h>
+#include <linux/netlink.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -27,6 +28,8 @@ Facts healthy() {
   for (Attempt& attempt : facts.attempts) attempt = Attempt::of(0);
   facts.landlock_abi = 6;
   facts.cgroups = {.kind = CgroupKind::v2, .directory = "/sys/fs/cgroup/x"};
+  facts.has_ipv6 = true;
+  facts.audit_directory = "/home/me/.local/state/capgate/audit";
   return facts;
 }
 
@@ -49,7 +52,8 @@ Finding finding(Check check, const Facts& facts) {
 constexpr Check required[] = {Check::namespaces,     Check::id_map,   Check::loopback,
                               Check::private_mounts, Check::tmpfs,    Check::proc,
                               Check::pivot,          Check::landlock, Check::seccomp};
-constexpr Check optional_checks[] = {Check::listener, Check::memfd_exec};
+constexpr Check optional_checks[] = {Check::listener, Check::memfd_exec, Check::any_address,
+                                     Check::redirect, Check::broker,     Check::audit};
 
 TEST(Findings, AHealthyHostIsOkInEverything) {
   const auto all = findings(healthy());
@@ -177,6 +181,13 @@ const CauseCase cause_cases[] = {
     {"cgroup of another", Check::cgroup, EACCES, nothing, Cause::no_delegation},
     {"cgroup read-only", Check::cgroup, EROFS, nothing, Cause::no_delegation},
     {"no cgroup", Check::cgroup, 0, nothing, Cause::no_cgroups},
+    {"no nfnetlink", Check::redirect, EPROTONOSUPPORT, nothing, Cause::no_redirect},
+    {"no nf_tables", Check::redirect, EOPNOTSUPP, nothing, Cause::no_redirect},
+    {"no module for it", Check::redirect, ENOENT, nothing, Cause::no_redirect},
+    {"redirect filtered", Check::redirect, EPERM, filtered, Cause::container_filter},
+    {"route filtered", Check::any_address, EPERM, docker, Cause::container_filter},
+    {"no broker", Check::broker, ENOENT, nothing, Cause::no_broker},
+    {"no log", Check::audit, EROFS, nothing, Cause::audit_not_writable},
     {"it worked", Check::proc, 0, apparmor, Cause::none},
 };
 
@@ -246,6 +257,32 @@ TEST(Findings, YamaLimitsTracingOnlyWhenItForbidsParents) {
   Facts facts = healthy();
   facts.ptrace_scope = 3;
   EXPECT_EQ(finding(Check::listener, facts).cause, Cause::ptrace_forbidden);
+}
+
+TEST(Findings, WhatTheNetworkLacksNamesTheCapabilitiesThatNeedIt) {
+  Facts facts = failing(Check::redirect, ENOENT);
+  EXPECT_EQ(finding(Check::redirect, facts).detail,
+            "No such file or directory: this kernel has no nf_tables redirect; net:connect without "
+            "a port (net:connect:*), and net:listen at a port that is also connected to, are "
+            "refused");
+  facts = failing(Check::audit, EROFS);
+  EXPECT_EQ(finding(Check::audit, facts).detail,
+            "Read-only file system: no log can be made in /home/me/.local/state/capgate/audit; "
+            "net:connect and net:listen are refused without run --audit FILE");
+  facts = failing(Check::broker, ENOENT);
+  facts.broker_problem = "net capabilities need /opt/capgate-broker: No such file or directory";
+  facts.broker_help = "install it there";
+  const Finding found = finding(Check::broker, facts);
+  EXPECT_EQ(found.detail, facts.broker_problem + "; net:connect and net:listen are refused");
+  ASSERT_EQ(found.remedies.size(), 1U);
+  EXPECT_EQ(found.remedies[0].what, "install it there");
+}
+
+TEST(Findings, AHostWithoutIpv6LacksNothing) {
+  Facts facts = healthy();
+  facts.has_ipv6 = false;
+  EXPECT_EQ(finding(Check::any_address, facts).status, Status::ok);
+  EXPECT_TRUE(finding(Check::any_address, facts).detail.contains("no IPv6"));
 }
 
 // ---- what the launcher says ---------------------------------------------------------------------
@@ -327,11 +364,12 @@ TEST(InAChild, AKilledChildIsNoSuccess) {
 }
 
 TEST(ProbeHost, AnswersEveryCheckAndLeavesNoChild) {
-  const Facts facts = probe_host();
+  const Facts facts = probe_host("/proc/nowhere/audit");
   EXPECT_FALSE(facts.kernel.empty());
   EXPECT_NE(facts.of(Check::namespaces).outcome, Outcome::not_tried);
   for (const Check check :
-       {Check::landlock, Check::seccomp, Check::listener, Check::memfd_exec, Check::cgroup}) {
+       {Check::landlock, Check::seccomp, Check::listener, Check::memfd_exec, Check::cgroup,
+        Check::any_address, Check::redirect, Check::broker, Check::audit}) {
     EXPECT_NE(facts.of(check).outcome, Outcome::not_tried) << name_of(check);
     EXPECT_NE(facts.of(check).outcome, Outcome::no_answer) << name_of(check);
   }
@@ -339,9 +377,26 @@ TEST(ProbeHost, AnswersEveryCheckAndLeavesNoChild) {
   EXPECT_EQ(errno, ECHILD);
 }
 
+TEST(TryAudit, ADirectoryThatIsNotThereYetIsJudgedByWhereItWouldBeMade) {
+  const std::string place = ::testing::TempDir();
+  const auto writable = try_audit(place + "/not/there/yet");
+  ASSERT_EQ(writable.size(), 1U);
+  EXPECT_EQ(writable[0].err, 0);
+  EXPECT_NE(::access((place + "/not").c_str(), F_OK), 0) << "something was made";
+  const auto impossible = try_audit("/proc/nowhere/audit");
+  ASSERT_EQ(impossible.size(), 1U);
+  EXPECT_NE(impossible[0].err, 0);
+}
+
+TEST(CarryOut, TellsTheKernelsError) {
+  EXPECT_EQ(carry_out(-1, "x"), EINVAL);
+  const std::string unknown = {20, 0, 0, 0, 0x7f, 0x7f, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+  EXPECT_EQ(carry_out(NETLINK_ROUTE, unknown), EOPNOTSUPP);
+}
+
 TEST(ProbeHost, DoesNotConfineTheCaller) {
   const int before = ::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
-  (void)probe_host();
+  (void)probe_host("/proc/nowhere/audit");
   EXPECT_EQ(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0), before);
   EXPECT_EQ(::access("/", R_OK), 0);
 }

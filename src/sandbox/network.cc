@@ -89,11 +89,12 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(const NetworkWante
                                                               const Bound& bound) {
   sys::Fd program = TRY(find_broker());
   const std::string sandbox = TRY(random_name());
+  // Before the file: a port that is taken leaves no empty one behind.
+  std::vector<PassedSocket> published = TRY(publish(wanted.plan.network.published));
   AuditFile audit = TRY(open_audit_file({.file = wanted.audit,
                                          .directory = wanted.audit_directory,
                                          .name = audit_name(wanted.plan.server, sandbox)},
                                         bound));
-  std::vector<PassedSocket> published = TRY(publish(wanted.plan.network.published));
   egress::Policy policy =
       egress_policy(wanted.plan, {.sandbox = sandbox, .policy_hash = wanted.policy_hash});
   policy.limits = wanted.limits;

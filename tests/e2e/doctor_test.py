@@ -19,20 +19,29 @@ import launch
 from cases import Case
 
 CHECKS = ["namespaces", "id-map", "loopback", "private-mounts", "tmpfs", "proc", "pivot",
-          "landlock", "seccomp", "listener", "cgroup", "memfd-exec"]
-CALLS = {"x86_64": {"clone3": 435, "ioctl": 16, "landlock_create_ruleset": 444, "seccomp": 317,
+          "landlock", "seccomp", "listener", "cgroup", "memfd-exec", "any-address", "redirect",
+          "broker", "audit"]
+CALLS = {"x86_64": {"clone3": 435, "socket": 41, "ioctl": 16, "landlock_create_ruleset": 444, "seccomp": 317,
                     "memfd_create": 319, "pivot_root": 155, "fsopen": 430},
-         "aarch64": {"clone3": 435, "ioctl": 29, "landlock_create_ruleset": 444, "seccomp": 277,
+         "aarch64": {"clone3": 435, "socket": 198, "ioctl": 29, "landlock_create_ruleset": 444, "seccomp": 277,
                      "memfd_create": 279, "pivot_root": 41, "fsopen": 430}}[os.uname().machine]
+NETLINK_SOCKET = ("socket", 0, 16)
+NETFILTER_SOCKET = ("socket", 2, 12)
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
 
 
 def refuse_calls(errors):
-    """Installs a filter that answers these calls (name: errno), for this process and its children."""
-    code = struct.pack("HBBI", 0x20, 0, 0, 0)  # load the number of the call
-    for name, error in errors.items():
-        code += struct.pack("HBBI", 0x15, 0, 1, CALLS[name])
+    """Installs a filter that answers these calls, for this process and its children. A call is a
+    name, or a name with the index and the value of one argument; its answer is an errno."""
+    code = b""
+    for call, error in errors.items():
+        name, *argument = call if isinstance(call, tuple) else (call,)
+        code += struct.pack("HBBI", 0x20, 0, 0, 0)  # load the number of the call
+        code += struct.pack("HBBI", 0x15, 0, 3 if argument else 1, CALLS[name])
+        if argument:
+            code += struct.pack("HBBI", 0x20, 0, 0, 16 + 8 * argument[0])
+            code += struct.pack("HBBI", 0x15, 0, 1, argument[1])
         code += struct.pack("HBBI", 0x06, 0, 0, 0x00050000 | error)
     code += struct.pack("HBBI", 0x06, 0, 0, 0x7fff0000)
     buffer = ctypes.create_string_buffer(code, len(code))
@@ -54,8 +63,11 @@ class DoctorCase(Case):
     def setUp(self):
         super().setUp()
         self.program = self.tree.path("capgate")
-        shutil.copy(launch.CAPGATE, self.program)
-        os.chmod(self.program, 0o755)
+        self.broker = self.tree.path("capgate-broker")
+        self.state = self.tree.directory("state")
+        for path in (self.program, self.broker):
+            shutil.copy(os.path.join(os.path.dirname(launch.CAPGATE), os.path.basename(path)), path)
+            os.chmod(path, 0o755)
 
     def run_doctor(self, *words, uid=launch.ORDINARY, errors=None, before=()):
         """The finished doctor. `before` are words in front of it, such as unshare's."""
@@ -66,7 +78,8 @@ class DoctorCase(Case):
 
         return subprocess.run([*before, self.program, "doctor", *words], preexec_fn=prepare,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, cwd="/",
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
+                                   "XDG_STATE_HOME": self.state},
                               timeout=launch.SECONDS, check=False)
 
     def diagnose(self, code, **options):
@@ -129,7 +142,8 @@ class ThisHost(DoctorCase):
             self.assertEqual(file.read(), mounts)
         own = [pid for pid in os.listdir("/proc") if pid.isdigit() and self.is_own(pid)]
         self.assertEqual(own, [])
-        self.assertEqual(os.listdir(self.tree.root), ["capgate"])
+        self.assertEqual(sorted(os.listdir(self.tree.root)), ["capgate", "capgate-broker", "state"])
+        self.assertEqual(os.listdir(self.state), [])
 
     def is_own(self, pid):
         try:
@@ -232,6 +246,58 @@ class RefusedCalls(DoctorCase):
     def test_a_program_in_memory_is_not_required(self):
         value = self.diagnose(0, errors={"memfd_create": errno.EACCES})
         self.assertEqual(value["findings"]["memfd-exec"]["status"], "limited")
+
+
+class Network(DoctorCase):
+    """What is missing for the network of a server limits, and says what is refused without it."""
+
+    def assert_limited(self, value, check, cause, refused):
+        finding = value["findings"][check]
+        self.assertEqual((finding["status"], finding.get("cause")), ("limited", cause), finding)
+        self.assertIn(refused, finding["detail"])
+        return json.dumps(finding["remedies"])
+
+    def test_a_kernel_without_nf_tables(self):
+        value = self.diagnose(0, errors={NETFILTER_SOCKET: errno.EPROTONOSUPPORT})
+        remedy = self.assert_limited(value, "redirect", "no-redirect", "net:connect:*")
+        self.assertIn("modprobe -a nf_tables nft_chain_nat nft_redir", remedy)
+        self.assertIn("net:connect:HOST:PORT", remedy)
+        for check in ("any-address", "loopback", "pivot"):
+            self.assertEqual(value["findings"][check]["status"], "ok")
+
+    def test_a_filter_that_refuses_routes(self):
+        value = self.diagnose(0, errors={NETLINK_SOCKET: errno.EPERM})
+        for check in ("any-address", "redirect"):
+            self.assert_limited(value, check, "container-filter", "refused")
+        self.assertEqual(value["findings"]["pivot"]["status"], "ok")
+
+    def test_no_broker(self):
+        os.remove(self.broker)
+        value = self.diagnose(0)
+        remedy = self.assert_limited(value, "broker", "no-broker", "net:connect and net:listen")
+        self.assertIn("install capgate-broker", remedy)
+
+    def test_a_broker_that_others_can_write(self):
+        os.chmod(self.broker, 0o777)
+        value = self.diagnose(0)
+        remedy = self.assert_limited(value, "broker", "no-broker", self.broker)
+        self.assertIn("chmod go-w", remedy)
+
+    def test_no_place_for_the_log(self):
+        os.chmod(self.state, 0o555)
+        value = self.diagnose(0)
+        remedy = self.assert_limited(value, "audit", "audit-not-writable",
+                                     f"{self.state}/capgate/audit")
+        self.assertIn("--audit FILE", remedy)
+        os.chmod(self.state, 0o755)
+        self.assertEqual(self.diagnose(0, uid=0)["findings"]["audit"]["status"], "ok")
+
+    def test_without_namespaces_it_is_untested(self):
+        value = self.diagnose(6, errors={"clone3": errno.EPERM})
+        for check in ("any-address", "redirect"):
+            self.assertEqual(value["findings"][check]["status"], "untested")
+        for check in ("broker", "audit"):
+            self.assertEqual(value["findings"][check]["status"], "ok")
 
 
 def earlier_groups():

@@ -1,7 +1,8 @@
-"""capgate run on stock Debian kernels in qemu: limits by cgroup v2, and an older Landlock.
+"""capgate run on stock Debian kernels in qemu: limits by cgroup v2, an older Landlock, no IPv6 and
+no nf_tables.
 
-The guest has no disk and no network: an initramfs with busybox, capgate, a static probe and the
-checks of tests/e2e/vm. The checks print one line for each claim, and each line is judged here. The
+The guest has no disk, no network and no modules: an initramfs with busybox, capgate, its broker, a
+static probe and the checks of tests/e2e/vm. The checks print one line for each claim, and each line is judged here. The
 kernels come from Debian's mirror into .deps/vm.
 """
 
@@ -71,14 +72,15 @@ def build_root(place):
     for name in command(BUSYBOX, "--list").decode().split():
         if name != "busybox":
             os.symlink("busybox", os.path.join(programs, name))
-    shutil.copy(launch.CAPGATE, os.path.join(programs, "capgate"))
+    for name in ("capgate", "capgate-broker"):
+        shutil.copy(os.path.join(os.path.dirname(launch.CAPGATE), name), programs)
     command("gcc", "-static", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread",
             os.path.join(SOURCES, "probe.c"), "-o", os.path.join(programs, "probe"))
     with open(os.path.join(place, "etc/passwd"), "w", encoding="utf-8") as accounts:
         accounts.write("root:x:0:0::/root:/bin/sh\n"
                        f"user:x:{launch.ORDINARY}:{launch.ORDINARY}::/home/user:/bin/sh\n")
-    shutil.copy(os.path.join(SOURCES, "library"), place)
-    shutil.copy(os.path.join(SOURCES, "init"), place)
+    for name in ("library", "network", "init"):
+        shutil.copy(os.path.join(SOURCES, name), place)
     os.chmod(os.path.join(place, "init"), 0o755)
 
 
@@ -91,7 +93,7 @@ def pack(root, image):
                        timeout=BOOT_SECONDS)
 
 
-def boot(line, checks):
+def boot(line, checks, words):
     """What the console shows until the guest powers off."""
     with tempfile.TemporaryDirectory() as place:
         root = os.path.join(place, "root")
@@ -103,25 +105,25 @@ def boot(line, checks):
             return command(
                 "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-smp", "1", "-nographic",
                 "-no-reboot", "-nic", "none", "-kernel", kernel(line), "-initrd", image,
-                "-append", KERNEL_WORDS, stdin=subprocess.DEVNULL).decode(errors="replace")
+                "-append", f"{KERNEL_WORDS} {words}", stdin=subprocess.DEVNULL).decode(errors="replace")
         except subprocess.TimeoutExpired as late:
             return (late.stdout or b"").decode(errors="replace")
 
 
 class Kernels(unittest.TestCase):
-    def assert_all_true(self, line, checks):
-        console = boot(line, checks).replace("\r", "")
+    def assert_all_true(self, line, checks, words=""):
+        console = boot(line, checks, words).replace("\r", "")
         results = RESULT.findall(console)
         for name, verdict, detail in results:
             with self.subTest(kernel=line, claim=name):
                 self.assertEqual(verdict, "ok", detail)
         self.assertIn(("done", "ok", ""), results, f"the checks did not end:\n{console}")
 
-    def test_limits_by_cgroup_v2(self):
+    def test_limits_by_cgroup_v2_and_the_network_without_nf_tables(self):
         self.assert_all_true("6.12", "limits.checks")
 
-    def test_files_under_landlock_abi_2(self):
-        self.assert_all_true("6.1", "landlock.checks")
+    def test_files_under_landlock_abi_2_and_the_network_without_ipv6(self):
+        self.assert_all_true("6.1", "landlock.checks", "ipv6.disable=1")
 
 
 if __name__ == "__main__":

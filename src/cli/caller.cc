@@ -1,0 +1,27 @@
+#include "cli/caller.h"
+
+#include <cstdlib>
+
+#include "core/path.h"
+#include "lower/common.h"
+
+namespace capgate::cli {
+
+std::string variable(const char* name) {
+  const char* value = ::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string home_directory() {
+  const auto home = core::parse_plain_path(variable("HOME"));
+  return home && *home != "/" ? *home : std::string(lower::default_home);
+}
+
+std::string state_base() {
+  const std::string state = variable("XDG_STATE_HOME");
+  return (state.starts_with('/') ? state : home_directory() + "/.local/state") + "/capgate";
+}
+
+std::string audit_directory() { return state_base() + "/audit"; }
+
+}  // namespace capgate::cli
