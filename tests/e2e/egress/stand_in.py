@@ -97,7 +97,8 @@ class StandIn:
 
     def step(self, kind, port, ready):
         if kind == "refusals":
-            tell("refused", packet=ready.recv(65536).hex())
+            packet, sender = ready.recvfrom(65536)
+            tell("refused", packet=packet.hex(), sender=sender[0])
         elif kind == "dns_datagrams":
             self.answer_datagram(ready)
         else:
