@@ -219,7 +219,8 @@ void Tunnels::end_all(Ending ending) {
 
 Time Tunnels::end_idle(Time now) {
   const std::uint32_t seconds = in_seconds(now);
-  while (oldest_ != nullptr && seconds - oldest_->last_active_ >= idle_seconds_) {
+  // Both are cut to whole seconds: a difference of one may be a moment.
+  while (oldest_ != nullptr && seconds - oldest_->last_active_ > idle_seconds_) {
     end(*oldest_, Ending::idle);
   }
   return oldest_ == nullptr ? never : now + std::chrono::seconds(1);

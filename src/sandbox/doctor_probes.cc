@@ -381,16 +381,23 @@ void cgroup_work(const Reporter& reporter, const void* argument) {
 
 // ---- the log ------------------------------------------------------------------------------------
 
-// A file system without nameless files still tells who may write.
-int make_nameless(const char* directory) {
-  const sys::Fd file(::open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+struct LogPlace {
+  std::string directory;
+  std::string child;  // a name in it that nothing has
+};
+
+// A file system without nameless files is tried by a directory, which is removed at once.
+int make_and_forget(const LogPlace& place) {
+  const sys::Fd file(::open(place.directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
   if (file.get() >= 0) return 0;
   if (errno != EOPNOTSUPP && errno != EISDIR) return errno;
-  return error_of(::faccessat(AT_FDCWD, directory, W_OK | X_OK, AT_EACCESS));
+  if (::mkdir(place.child.c_str(), 0700) != 0) return errno;
+  return error_of(::rmdir(place.child.c_str()));
 }
 
 void audit_work(const Reporter& reporter, const void* argument) {
-  reporter.tell({.check = Check::audit, .err = make_nameless(static_cast<const char*>(argument))});
+  reporter.tell(
+      {.check = Check::audit, .err = make_and_forget(*static_cast<const LogPlace*>(argument))});
 }
 
 std::vector<Answer> run(Work work, const void* argument = nullptr) {
@@ -414,7 +421,11 @@ std::vector<Answer> try_audit(const std::string& directory) {
     existing.resize(existing.rfind('/'));
     if (existing.empty()) existing = "/";
   }
-  return run(audit_work, existing.c_str());
+  const LogPlace place{.directory = existing,
+                       .child = format("{}/capgate-doctor-{}", existing, ::getpid())};
+  std::vector<Answer> answers = run(audit_work, &place);
+  if (answers.empty()) ::rmdir(place.child.c_str());
+  return answers;
 }
 
 std::vector<Answer> try_cgroups(const std::vector<CgroupPlace>& places) {

@@ -1,11 +1,12 @@
 """capgate run on stock Debian kernels in qemu: limits by cgroup v2, an older Landlock, no IPv6 and
 no nf_tables.
 
-The guest has no disk, no network and no modules: an initramfs with busybox, capgate, its broker, a
-static probe and the checks of tests/e2e/vm. The checks print one line for each claim, and each line is judged here. The
-kernels come from Debian's mirror into .deps/vm.
+The guest has no disk and no network, and loads no modules by itself: an initramfs with busybox,
+capgate, its broker, a static probe and the checks of tests/e2e/vm. The checks print one line for
+each claim, and each line is judged here. The kernels come from Debian's mirror into .deps/vm.
 """
 
+import glob
 import os
 import re
 import shutil
@@ -23,6 +24,10 @@ DOWNLOAD_SECONDS = 300
 BOOT_SECONDS = 150
 KERNEL_WORDS = ("console=ttyS0 quiet panic=-1 cgroup_no_v1=all "
                 "lsm=landlock,lockdown,yama,integrity,apparmor,bpf")
+# What a redirect needs. Guests find them in /modules, and load none by themselves.
+MODULES = {f"{name}.ko" for name in (
+    "libcrc32c", "nf_conntrack", "nf_defrag_ipv4", "nf_defrag_ipv6", "nf_nat", "nf_tables",
+    "nfnetlink", "nft_chain_nat", "nft_redir")}
 RESULT = re.compile(r"^RESULT (\S+) (ok|FAIL)(?: (.*))?$", re.MULTILINE)
 
 
@@ -41,7 +46,7 @@ def newest_kernel(line):
 
 
 def kernel(line):
-    """The path of the newest kernel of that line, downloaded once."""
+    """The paths of the newest kernel of that line and of its modules, downloaded once."""
     name = newest_kernel(line)
     if name is None:
         command("apt-get", "update", "-qq", timeout=DOWNLOAD_SECONDS)
@@ -49,7 +54,8 @@ def kernel(line):
     if name is None:
         raise LookupError(f"apt knows no cloud kernel {line}")
     image = os.path.join(PLACE, name)
-    if not os.path.exists(image):
+    modules = f"{image}.modules"
+    if not os.path.exists(modules):
         os.makedirs(PLACE, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=PLACE) as place:
             command("apt-get", "-o", "APT::Sandbox::User=root", "download", "-qq", name, cwd=place,
@@ -57,8 +63,15 @@ def kernel(line):
             package, = os.listdir(place)
             command("dpkg-deb", "-x", package, "contents", cwd=place)
             version = name.removeprefix("linux-image-")
-            os.rename(os.path.join(place, "contents/boot", f"vmlinuz-{version}"), image)
-    return image
+            contents = os.path.join(place, "contents")
+            os.rename(os.path.join(contents, "boot", f"vmlinuz-{version}"), image)
+            kept = os.path.join(place, "modules")
+            os.mkdir(kept)
+            for path in glob.glob(f"{contents}/lib/modules/**/*.ko", recursive=True):
+                if os.path.basename(path) in MODULES:
+                    os.rename(path, os.path.join(kept, os.path.basename(path)))
+            os.rename(kept, modules)
+    return image, modules
 
 
 def build_root(place):
@@ -95,16 +108,18 @@ def pack(root, image):
 
 def boot(line, checks, words):
     """What the console shows until the guest powers off."""
+    image, modules = kernel(line)
     with tempfile.TemporaryDirectory() as place:
         root = os.path.join(place, "root")
         build_root(root)
+        shutil.copytree(modules, os.path.join(root, "modules"))
         shutil.copy(os.path.join(SOURCES, checks), os.path.join(root, "checks"))
-        image = os.path.join(place, "initramfs")
-        pack(root, image)
+        initramfs = os.path.join(place, "initramfs")
+        pack(root, initramfs)
         try:
             return command(
                 "qemu-system-x86_64", "-accel", "tcg", "-m", "512", "-smp", "1", "-nographic",
-                "-no-reboot", "-nic", "none", "-kernel", kernel(line), "-initrd", image,
+                "-no-reboot", "-nic", "none", "-kernel", image, "-initrd", initramfs,
                 "-append", f"{KERNEL_WORDS} {words}", stdin=subprocess.DEVNULL).decode(errors="replace")
         except subprocess.TimeoutExpired as late:
             return (late.stdout or b"").decode(errors="replace")

@@ -1,6 +1,7 @@
 // One attempt of a server in the guest, or `become UID COMMAND...`, which starts one.
 // Prints what came of it as one line. Static, because the guest has no libraries.
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -108,15 +109,16 @@ static int read_file(const char* path) {
   return size < 0 ? failed("read") : say("read", size);
 }
 
-// The first page of a web server at this port of the loopback. Plain sockets: busybox's wget asks
-// for names, which a static libc cannot do without its libraries.
-static int fetch(unsigned short port) {
-  struct sockaddr_in origin = {.sin_family = AF_INET, .sin_port = htons(port)};
-  origin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+// The first page of a web server, by ADDRESS PORT HOST. Plain sockets: busybox's wget asks for
+// names, which a static libc cannot do without its libraries.
+static int fetch(char** words) {
+  struct sockaddr_in origin = {.sin_family = AF_INET};
+  origin.sin_port = htons((unsigned short)strtol(words[1], NULL, 10));
+  if (inet_pton(AF_INET, words[0], &origin.sin_addr) != 1) return failed("address");
   const int connection = socket(AF_INET, SOCK_STREAM, 0);
   if (connect(connection, (struct sockaddr*)&origin, sizeof(origin)) != 0) return failed("connect");
   FILE* stream = fdopen(connection, "r+");
-  fprintf(stream, "GET / HTTP/1.1\r\nHost: localhost:%u\r\nConnection: close\r\n\r\n", port);
+  fprintf(stream, "GET / HTTP/1.1\r\nHost: %s:%s\r\nConnection: close\r\n\r\n", words[2], words[1]);
   fflush(stream);
   char line[512];
   while (fgets(line, sizeof(line), stream) != NULL) {
@@ -154,7 +156,7 @@ int main(int count, char** words) {
     return status;
   }
   if (strcmp(verb, "burn") == 0) return burn();
-  if (strcmp(verb, "fetch") == 0) return fetch((unsigned short)number);
+  if (strcmp(verb, "fetch") == 0 && count == 5) return fetch(words + 2);
   if (strcmp(verb, "write") == 0) return write_file(subject);
   if (strcmp(verb, "read") == 0) return read_file(subject);
   if (strcmp(verb, "remove") == 0)
