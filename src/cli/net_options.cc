@@ -83,6 +83,13 @@ std::expected<NetOptions, int> read_net_options(const Arguments& arguments,
                                        "declare what may be reached, or leave --proxy-env out",
                                        output));
   }
+  const bool has_net = !policy.connect.empty() || !policy.listen.empty();
+  for (const std::string_view option : {"--audit", "--net-limit"}) {
+    if (has_net || arguments.values(option).empty()) continue;
+    return std::unexpected(
+        usage_error(format("{} without net capabilities is about nothing", option),
+                    format("declare net:connect or net:listen, or leave {} out", option), output));
+  }
   for (const std::string& text : arguments.values("--net-limit")) {
     if (auto read = read_limit(text, out.limits, output); !read) {
       return std::unexpected(read.error());

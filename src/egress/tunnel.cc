@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "egress/io.h"
@@ -99,10 +100,13 @@ Tunnel::Pumped Tunnel::drain(Lane& lane, Socket& to) {
 Tunnel::Pumped Tunnel::fill(Lane& lane, Socket& from, Socket& to) {
   if (!lane.pipe) lane.pipe = tunnels_.pipes_.take();
   if (!lane.pipe) return Pumped::broken;
-  const ssize_t size = ::splice(from.fd(), nullptr, lane.pipe->write.get(), nullptr, pipe_bytes,
+  const std::size_t most = std::min<std::uint64_t>(pipe_bytes, tunnels_.left());
+  const ssize_t size = ::splice(from.fd(), nullptr, lane.pipe->write.get(), nullptr, most,
                                 SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (size > 0) {
     lane.in_pipe = static_cast<std::uint32_t>(size);
+    lane.bytes += lane.in_pipe;
+    tunnels_.bytes_ += lane.in_pipe;
     return Pumped::ended;
   }
   if (size < 0 && errno == EINTR) return Pumped::ended;
@@ -130,7 +134,7 @@ Tunnel::Pumped Tunnel::pump(LaneName name) {
     state = drain(current, to);
     moved += before - current.in_pipe;
     if (state != Pumped::ended) break;
-    if (!from.is_readable) {
+    if (!from.is_readable || tunnels_.left() == 0) {
       state = Pumped::waits;
     } else if (moved >= bytes_in_a_row) {
       tunnels_.loop_.look_again(from);
@@ -140,7 +144,7 @@ Tunnel::Pumped Tunnel::pump(LaneName name) {
     }
   }
   if (current.in_pipe == 0) put_pipe_away(current);
-  if (moved > 0) add_bytes(name, moved);
+  if (moved > 0) touch();
   return state;
 }
 

@@ -11,6 +11,7 @@
 // only while bytes are in flight.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -132,7 +133,11 @@ class Tunnels {
   void end_all(Ending ending);
 
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] bool is_used_up() const { return most_bytes_ != 0 && bytes_ > most_bytes_; }
+  [[nodiscard]] bool is_used_up() const { return left() == 0; }
+  [[nodiscard]] std::uint64_t left() const {
+    if (most_bytes_ == 0) return UINT64_MAX;
+    return most_bytes_ - std::min(bytes_, most_bytes_);
+  }
 
  private:
   friend class Tunnel;

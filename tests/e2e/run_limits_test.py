@@ -18,14 +18,20 @@ def end(*_):
     os.write(1, b'ended')
     os._exit(0)
 signal.signal(signal.SIGTERM, end)
+read, write = os.pipe()
+os.set_blocking(write, False)
+signal.set_wakeup_fd(write)  # pause() would sleep through a signal that comes just before it
 os.write(1, b'ready')
-while True: signal.pause()
+while True: os.read(read, 1)
 """
 STUBBORN = """
 import os, signal
 signal.signal(signal.SIGTERM, lambda *_: os.write(1, b'term'))
+read, write = os.pipe()
+os.set_blocking(write, False)
+signal.set_wakeup_fd(write)  # pause() would sleep through a signal that comes just before it
 os.write(1, b'ready')
-while True: signal.pause()
+while True: os.read(read, 1)
 """
 SHARED = """
 import mmap

@@ -94,8 +94,12 @@ class ExitStatus(RunCase):
             process = self.start([], python(
                 "import os, signal, sys\n"
                 f"signal.signal({int(number)}, lambda *_: os._exit(40))\n"
+                # A signal that comes just before a wait ends it: pause() would sleep through.
+                "read, write = os.pipe()\n"
+                "os.set_blocking(write, False)\n"
+                "signal.set_wakeup_fd(write)\n"
                 "os.write(1, b'ready')\n"
-                "while True: signal.pause()\n"))
+                "while True: os.read(read, 1)\n"))
             self.assertEqual(process.stdout.read(5), b"ready")
             process.send_signal(number)
             self.assertEqual(process.wait(launch.SECONDS), 40, number)
