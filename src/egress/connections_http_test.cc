@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <atomic>
-
 #include "egress/connections.h"
 #include "support/egress_stage.h"
 
@@ -133,38 +131,6 @@ TEST_F(HttpConnectionsTest, EndsAtTheByteLimitWithinABody) {
     sender.join();
   });
   EXPECT_TRUE(tells(R"("reason":"limit")")) << log();
-}
-
-TEST_F(HttpConnectionsTest, LetsOthersHaveTheirTurnDuringABody) {
-  begin({"localhost:@?proto=http"});
-  const sys::Fd busy = captured();
-  const sys::Fd quiet = captured();
-  const std::string head = request("POST /", "Content-Length: 1000000000000\r\n");
-  play([&] {
-    send_text(busy, head);
-    const sys::Fd busy_server = accept_from(origin);
-    std::atomic<bool> goes_on = true;
-    std::thread sender([&] {
-      const std::string bytes(1U << 20U, 'x');
-      while (goes_on && send_text(busy, bytes)) {
-      }
-      finish_sending(busy);
-    });
-    std::thread reader([&] {
-      while (receive(busy_server, 1U << 20U).size() == 1U << 20U) {
-      }
-    });
-    sys::Fd quiet_server;
-    for (int i = 0; i < 50; ++i) {
-      const std::string one = request("GET /");
-      send_text(quiet, one);
-      if (i == 0) quiet_server = accept_from(origin);
-      EXPECT_EQ(receive(quiet_server, one.size()), one);
-    }
-    goes_on = false;
-    sender.join();
-    reader.join();
-  });
 }
 
 // ---- Upgrades --------------------------------------------------------------------------------
