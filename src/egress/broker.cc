@@ -63,6 +63,11 @@ sys::Fd receive_inner_socket(const sys::Fd& channel, wire::Family family) {
   return sys::Fd(fd);
 }
 
+bool has_caller(const Socket& listener) {
+  pollfd poll{.fd = listener.fd(), .events = POLLIN, .revents = 0};
+  return ::poll(&poll, 1, 0) != 0;
+}
+
 }  // namespace
 
 bool Rate::take(Time now, Time& next) {
@@ -222,6 +227,10 @@ Task Broker::accept(SocketPtr socket, Listener listener) {
     if (co_await loop_.readable(*socket) == Woken::cancelled) co_return;
     Time next;
     if (!rate_.take(loop_.now(), next)) {
+      if (!has_caller(*socket)) {
+        socket->is_readable = false;
+        continue;
+      }
       journal_.tell_limit("rate", "too many new connections a second; see --net-limit rate=");
       if (co_await loop_.sleep_until(next) == Woken::cancelled) co_return;
       continue;
@@ -229,7 +238,10 @@ Task Broker::accept(SocketPtr socket, Listener listener) {
     sys::Fd client(::accept4(socket->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client.get() >= 0) {
       serve(std::move(client), listener);
-    } else if (errno == EAGAIN) {
+      continue;
+    }
+    rate_.give_back();
+    if (errno == EAGAIN) {
       socket->is_readable = false;
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       journal_.tell_limit("descriptors", "no descriptor is left for another connection");

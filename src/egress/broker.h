@@ -27,6 +27,8 @@ class Rate {
   explicit Rate(std::uint32_t per_second) : per_second_(per_second), left_(2.0 * per_second) {}
   // True if one more may come now; else `next` says when.
   [[nodiscard]] bool take(Time now, Time& next);
+  // None came.
+  void give_back() { left_ += 1; }
 
  private:
   std::uint32_t per_second_;  // 0: any number

@@ -8,6 +8,19 @@
 #include "egress/io.h"
 
 namespace capgate::egress {
+namespace {
+
+std::string_view protocol_name(Speech speech) {
+  switch (speech) {
+    case Speech::tls: return "tls";
+    case Speech::http: return "http";
+    case Speech::unknown:
+    case Speech::other: break;
+  }
+  return "tcp";
+}
+
+}  // namespace
 
 Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Journal& journal)
     : loop_(loop),
@@ -92,9 +105,7 @@ bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
     opening.speech = Speech::other;
   }
   describe(attempt.flow, opening);
-  if (attempt.manner == Manner::none && opening.speech != Speech::other) {
-    attempt.record.protocol = opening.speech == Speech::tls ? "tls" : "http";
-  }
+  if (attempt.manner == Manner::none) attempt.record.protocol = protocol_name(opening.speech);
   // An origin would believe the target rather than Host; only a proxy is asked like that.
   const bool asks_a_proxy =
       opening.speech == Speech::http && !attempt.is_proxied_http && !opening.head.authority.empty();

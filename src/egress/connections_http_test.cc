@@ -44,6 +44,7 @@ TEST_F(HttpConnectionsTest, PassesOneRequestAfterTheOther) {
   });
   EXPECT_FALSE(tells(R"("verdict":"denied")")) << log();
   EXPECT_TRUE(tells(R"("reason":"closed")")) << log();
+  EXPECT_EQ(support::count_of(R"("protocol":"http")", log()), 2U) << log();
 }
 
 TEST_F(HttpConnectionsTest, RefusesAnotherHostAndStillDeliversTheFirstAnswer) {

@@ -77,6 +77,7 @@ TEST_F(ConnectionsTest, PassesTheRightServerNameUntouched) {
   });
   EXPECT_TRUE(tells(R"("verdict":"allowed")")) << log();
   EXPECT_TRUE(tells(R"("received":6)")) << log();
+  EXPECT_EQ(support::count_of(R"("protocol":"tls")", log()), 2U) << log();
 }
 
 TEST_F(ConnectionsTest, RefusesWhoSaysNothingWhereTheClientMustSpeak) {

@@ -3,6 +3,8 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/text.h"
 
@@ -18,9 +20,13 @@ std::string print_destination(std::string_view host, std::uint16_t port) {
   return is_ipv6 ? format("[{}]:{}", host, port) : format("{}:{}", host, port);
 }
 
-template <typename Map>
-void bound(Map& map) {
-  if (map.size() >= most_subjects) map.clear();
+// What to add to a refusal. Not if it would have to be cut or escaped: then it is none.
+std::string print_remedy(std::string_view remedy, std::string_view or_else = "") {
+  constexpr std::size_t longest = 400;
+  const bool is_plain =
+      std::ranges::all_of(remedy, [](char c) { return c >= ' ' && c <= '~' && c != '\\'; });
+  if (remedy.empty() || remedy.size() > longest || !is_plain) return {};
+  return format("; {}{} would allow it", remedy, or_else);
 }
 
 AuditEvent event_of(const FlowRecord& record, const Flow& flow, AuditEvent::Kind kind) {
@@ -48,7 +54,10 @@ bool Journal::begin() {
                       .text = policy_.hash});
 }
 
-void Journal::end() { (void)log_.append({.kind = AuditEvent::Kind::end, .count = flows_}); }
+void Journal::end() {
+  tell_repeats();
+  (void)log_.append({.kind = AuditEvent::Kind::end, .count = flows_});
+}
 
 bool Journal::allow(const FlowRecord& record, const Flow& flow, const Verdict& verdict) {
   AuditEvent event = event_of(record, flow, AuditEvent::Kind::connect);
@@ -91,9 +100,8 @@ void Journal::tell_refusal(const FlowRecord& record, const Flow& /*flow*/, Audit
   event.allowed = false;
   (void)log_.append(event);
   const std::string where = print_destination(record.host, record.port);
-  std::string line = format("connection to {} refused: {}", where, event.text);
-  if (!event.remedy.empty()) line += format("; {} would allow it", event.remedy);
-  say(where, line);
+  say(where, format("connection to {} refused: {}{}", audit_text(where), audit_text(event.text),
+                    print_remedy(event.remedy)));
 }
 
 void Journal::close(const FlowRecord& record, std::uint64_t sent, std::uint64_t received,
@@ -113,25 +121,20 @@ void Journal::close(const FlowRecord& record, std::uint64_t sent, std::uint64_t 
 
 void Journal::tell_dns(const DnsReply& reply) {
   const bool answered = reply.kind == DnsReply::Kind::answered;
-  std::uint64_t count = 0;
-  if (!is_news(Subject::name, format("{}{}", answered ? "+" : "-", reply.name), count)) return;
-  AuditEvent event{.kind = AuditEvent::Kind::dns};
-  event.host = reply.name;
-  event.allowed = answered;
-  event.count = count;
-  std::string better;
+  Repeat* repeat = news(Subject::name, format("{}{}", answered ? "+" : "-", reply.name));
+  if (repeat == nullptr) return;
+  Told& told = repeat->told;
+  told = {.kind = AuditEvent::Kind::dns, .host = reply.name, .allowed = answered};
   if (!answered) {
-    event.reason = reply.kind == DnsReply::Kind::malformed ? "malformed" : "no-rule";
+    told.reason = reply.kind == DnsReply::Kind::malformed ? "malformed" : "no-rule";
     // Which port the program wants is not known yet.
     if (auto host = core::parse_host(reply.name)) {
-      better = remedy({.reason = Reason::no_rule}, {.host = *std::move(host), .port = 443});
+      told.remedy = remedy({.reason = Reason::no_rule}, {.host = *std::move(host), .port = 443});
     }
-    event.remedy = better;
-    std::string line = format("name {} refused: no rule covers it", reply.name);
-    if (!better.empty()) line += format("; {}, or the port that it needs, would allow it", better);
-    say(reply.name, line);
+    say(reply.name, format("name {} refused: no rule covers it{}", audit_text(reply.name),
+                           print_remedy(told.remedy, ", or the port that it needs,")));
   }
-  (void)log_.append(event);
+  tell(*repeat);
 }
 
 void Journal::tell_refused(const core::HostPattern& host, const RefusedPort& port) {
@@ -139,55 +142,70 @@ void Journal::tell_refused(const core::HostPattern& host, const RefusedPort& por
   const auto localhost = core::parse_host("localhost");
   const Flow flow{.host = is_loopback && localhost ? *localhost : host, .port = port.port};
   const std::string where = print_destination(flow.host.text, port.port);
-  std::uint64_t count = 0;
-  if (!is_news(Subject::port, format("{} {}", port.protocol, where), count)) return;
-  AuditEvent event{.kind = AuditEvent::Kind::refused};
-  event.host = flow.host.text;
-  event.port = port.port;
-  event.protocol = port.protocol;
-  event.allowed = false;
-  event.reason = port.protocol == "udp" ? "no-udp" : "no-rule";
-  event.count = count;
-  std::string better;
-  if (port.protocol == "tcp") better = remedy({.reason = Reason::no_rule}, flow);
-  event.remedy = better;
-  (void)log_.append(event);
-  std::string line =
-      format("{} to {} refused: {}", port.protocol, where,
-             port.protocol == "udp" ? "only TCP and DNS pass" : "nothing is declared there");
-  if (!better.empty()) line += format("; {} would allow it", better);
-  say(where, line);
+  Repeat* repeat = news(Subject::port, format("{} {}", port.protocol, where));
+  if (repeat == nullptr) return;
+  Told& told = repeat->told;
+  told = {.kind = AuditEvent::Kind::refused,
+          .host = flow.host.text,
+          .port = port.port,
+          .protocol = std::string(port.protocol),
+          .reason = port.protocol == "udp" ? "no-udp" : "no-rule"};
+  if (port.protocol == "tcp") told.remedy = remedy({.reason = Reason::no_rule}, flow);
+  tell(*repeat);
+  const std::string_view why =
+      port.protocol == "udp" ? "only TCP and DNS pass" : "nothing is declared there";
+  say(where, format("{} to {} refused: {}{}", port.protocol, audit_text(where), why,
+                    print_remedy(told.remedy)));
 }
 
 void Journal::tell_limit(std::string_view reason, std::string_view text) {
-  std::uint64_t count = 0;
-  if (!is_news(Subject::limit, reason, count)) return;
-  AuditEvent event{.kind = AuditEvent::Kind::limit};
-  event.allowed = false;
-  event.reason = reason;
-  event.text = text;
-  event.count = count;
-  (void)log_.append(event);
-  say(reason, std::string(text));
+  Repeat* repeat = news(Subject::limit, reason);
+  if (repeat == nullptr) return;
+  repeat->told = {
+      .kind = AuditEvent::Kind::limit, .reason = std::string(reason), .text = std::string(text)};
+  tell(*repeat);
+  say(reason, audit_text(text));
 }
 
-bool Journal::is_news(Subject subject, std::string_view key, std::uint64_t& count) {
-  bound(repeats_);
+Journal::Repeat* Journal::news(Subject subject, std::string_view key) {
+  if (repeats_.size() >= most_subjects) {
+    tell_repeats();
+    repeats_.clear();
+  }
   auto& repeat = repeats_[format("{}{}", static_cast<char>('0' + static_cast<int>(subject)), key)];
   ++repeat.count;
-  if (repeat.since != Time{} && loop_.now() - repeat.since < quiet) return false;
-  count = std::exchange(repeat.count, 0);
+  if (repeat.since != Time{} && loop_.now() - repeat.since < quiet) return nullptr;
   repeat.since = loop_.now();
-  return true;
+  return &repeat;
+}
+
+void Journal::tell(Repeat& repeat) {
+  const Told& told = repeat.told;
+  AuditEvent event{.kind = told.kind};
+  event.host = told.host;
+  event.port = told.port;
+  event.protocol = told.protocol;
+  event.allowed = told.allowed;
+  event.reason = told.reason;
+  event.text = told.text;
+  event.remedy = told.remedy;
+  event.count = std::exchange(repeat.count, 0);
+  (void)log_.append(event);
+}
+
+void Journal::tell_repeats() {
+  for (auto& [key, repeat] : repeats_) {
+    if (repeat.count > 0) tell(repeat);
+  }
 }
 
 void Journal::say(std::string_view key, const std::string& text) {
-  bound(said_);
+  if (said_.size() >= most_subjects) said_.clear();
   auto& last = said_[std::string(key)];
   if (last != Time{} && loop_.now() - last < quiet) return;
   last = loop_.now();
-  // Shorter than PIPE_BUF: a pipe that can be written takes it whole.
-  const std::string line = format("capgate: {}\n", audit_text(text));
+  // Its parts are short, so it is shorter than PIPE_BUF: a pipe that can be written takes it whole.
+  const std::string line = format("capgate: {}\n", text);
   pollfd poll{.fd = stderr_, .events = POLLOUT, .revents = 0};
   if (::poll(&poll, 1, 0) == 1 && (poll.revents & POLLOUT) != 0) {
     (void)!::write(stderr_, line.data(), line.size());

@@ -1,8 +1,9 @@
 // What the broker tells people: every decision to the audit log, denials also to stderr.
 //
 // The log gets a line for each connection. What a server can cause without limit (names that it
-// asks for, ports where nobody listens) is told once a minute for each subject, with a count.
-// stderr gets one line per destination a minute, and never makes the broker wait.
+// asks for, ports where nobody listens) is told once a minute for each subject, with a count; what
+// no line has told at the end is told then. stderr gets one line per destination a minute, and
+// never makes the broker wait.
 #pragma once
 
 #include <cstdint>
@@ -45,14 +46,29 @@ class Journal {
   void tell_limit(std::string_view reason, std::string_view text);
 
  private:
+  // What a line of a subject says, for the next line of it.
+  struct Told {
+    AuditEvent::Kind kind = AuditEvent::Kind::limit;
+    std::string host = {};
+    std::uint16_t port = 0;
+    std::string protocol = {};
+    bool allowed = false;
+    std::string reason = {};
+    std::string text = {};
+    std::string remedy = {};
+  };
   struct Repeat {
     Time since;
     std::uint64_t count = 0;  // that no line tells yet
+    Told told;
   };
   enum class Subject : unsigned char { name, port, limit };
 
-  // True if this one is to be told; `count` then holds those that were not.
-  [[nodiscard]] bool is_news(Subject subject, std::string_view key, std::uint64_t& count);
+  // The subject if it is to be told now; null: it was, less than a minute ago.
+  [[nodiscard]] Repeat* news(Subject subject, std::string_view key);
+  void tell(Repeat& repeat);
+  void tell_repeats();
+  // `text` holds foreign text only as audit_text() gives it.
   void say(std::string_view key, const std::string& text);
   void tell_refusal(const FlowRecord& record, const Flow& flow, AuditEvent event);
 

@@ -54,6 +54,23 @@ TEST(Opening, WaitsForTheRest) {
   }
 }
 
+TEST(Opening, WaitsForARequestForTlsInParts) {
+  for (std::size_t size = 1; size < postgres_tls_request.size(); ++size) {
+    Opening opening{.bytes = std::string(postgres_tls_request.substr(0, size))};
+    EXPECT_FALSE(recognise(opening, most, Doubt::let_go)) << size;
+  }
+  Opening whole{.bytes = std::string(postgres_tls_request)};
+  EXPECT_TRUE(recognise(whole, most, Doubt::let_go));
+  EXPECT_EQ(whole.speech, Speech::other);
+}
+
+TEST(Opening, IsJudgedAsWhatItBeganAs) {
+  EXPECT_EQ(begun_speech({}), Speech::other);
+  EXPECT_EQ(begun_speech({.bytes = "\x16"}), Speech::tls);
+  EXPECT_EQ(begun_speech({.bytes = std::string(2, '\0')}), Speech::tls);
+  EXPECT_EQ(begun_speech({.bytes = "GET / HT"}), Speech::http);
+}
+
 TEST(Opening, IsMalformedWhenItIsTooLong) {
   Opening hello{.bytes = std::string("\x16\x03\x01\x40\x00\x01\x00\x3f\xfc", 9)};
   hello.bytes.append(2000, 'x');

@@ -42,8 +42,10 @@ std::vector<Address> addresses_of(const ares_addrinfo& info, int& ttl) {
 
 }  // namespace
 
-Resolver::Resolver(Loop& loop)
-    : loop_(loop), look_(loop.every([this](Time now) { return look(now); })) {}
+Resolver::Resolver(Loop& loop, NameServers where)
+    : loop_(loop),
+      where_(std::move(where)),
+      look_(loop.every([this](Time now) { return look(now); })) {}
 
 // c-ares repeats its questions when it is asked to look at the time.
 Time Resolver::look(Time now) {
@@ -64,7 +66,7 @@ Resolver::FileState Resolver::state_of(const char* path) {
 }
 
 void Resolver::follow_files() {
-  const FileState servers = state_of("/etc/resolv.conf");
+  const FileState servers = state_of(where_.file.c_str());
   const FileState hosts = state_of("/etc/hosts");
   if (channel_ != nullptr && servers == servers_ && hosts == hosts_) return;
   // Those who wait for the old servers get nothing, as if these had gone.
@@ -78,13 +80,18 @@ void Resolver::follow_files() {
 void Resolver::open_channel() {
   ares_options options{};
   options.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES | ARES_FLAG_EDNS;
+  // ares_getaddrinfo searches in spite of NOSEARCH, but not without domains.
+  options.ndomains = 0;
   options.timeout = milliseconds_per_try;
   options.tries = tries;
   options.ednspsz = 1232;
   options.sock_state_cb = on_socket;
   options.sock_state_cb_data = this;
+  options.resolvconf_path = where_.file.data();
+  options.udp_port = options.tcp_port = where_.port;
   constexpr int set = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_EDNSPSZ |
-                      ARES_OPT_SOCK_STATE_CB;
+                      ARES_OPT_SOCK_STATE_CB | ARES_OPT_DOMAINS | ARES_OPT_RESOLVCONF |
+                      ARES_OPT_UDP_PORT | ARES_OPT_TCP_PORT;
   if (ares_init_options(&channel_, &options, set) != ARES_SUCCESS) channel_ = nullptr;
 }
 

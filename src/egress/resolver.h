@@ -11,6 +11,7 @@
 #include <ares.h>
 
 #include <coroutine>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -26,9 +27,15 @@ struct Resolved {
   std::string why;
 };
 
+// Where the servers' addresses are written, and the port where they listen.
+struct NameServers {
+  std::string file = "/etc/resolv.conf";
+  std::uint16_t port = 53;
+};
+
 class Resolver final : public Owner {
  public:
-  explicit Resolver(Loop& loop);
+  explicit Resolver(Loop& loop, NameServers where = {});
   Resolver(const Resolver&) = delete;
   Resolver& operator=(const Resolver&) = delete;
   Resolver(Resolver&&) = delete;
@@ -73,6 +80,7 @@ class Resolver final : public Owner {
   void deliver();
 
   Loop& loop_;
+  NameServers where_;
   Loop::LookId look_;
   ares_channel channel_ = nullptr;
   FileState servers_;

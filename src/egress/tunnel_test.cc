@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
-
 #include "egress/io.h"
 #include "support/loopback.h"
 
@@ -274,35 +272,7 @@ TEST_F(TunnelTest, CancelsEverybodyWhenAllEnd) {
   EXPECT_EQ(endings, (std::vector{Ending::stopped, Ending::stopped}));
 }
 
-// ---- Fairness and descriptors ----------------------------------------------------------------
-
-TEST_F(TunnelTest, LetsOthersHaveTheirTurn) {
-  begin();
-  const Joined busy = join();
-  const Joined quiet = join();
-  tunnels->release(*busy.tunnel);
-  tunnels->release(*quiet.tunnel);
-  stage.play([&] {
-    std::atomic<bool> goes_on = true;
-    std::thread sender([&] {
-      const std::string bytes(1U << 20U, 'x');
-      while (goes_on && send_text(busy.client, bytes)) {
-      }
-      finish_sending(busy.client);
-    });
-    std::thread reader([&] {
-      while (receive(busy.origin, 1U << 20U).size() == 1U << 20U) {
-      }
-    });
-    for (int i = 0; i < 50; ++i) {
-      send_text(quiet.client, "x");
-      EXPECT_EQ(receive(quiet.origin, 1), "x");
-    }
-    goes_on = false;
-    sender.join();
-    reader.join();
-  });
-}
+// ---- Descriptors -----------------------------------------------------------------------------
 
 TEST_F(TunnelTest, LeavesNoDescriptorBehind) {
   const std::size_t before = open_descriptors();
