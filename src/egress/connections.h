@@ -87,6 +87,7 @@ class Connections {
 
   Async<bool> carry(SocketPtr client, SocketPtr origin, Attempt attempt);
   Async<bool> hear_beside_origin(Tunnel& tunnel, Attempt& attempt);
+  Async<bool> pass_on(Tunnel& tunnel, Opening& opening, std::size_t size);
   Async<bool> pass_opening(Tunnel& tunnel, Attempt& attempt);
 
   // Plain HTTP: every request of the connection is looked at.

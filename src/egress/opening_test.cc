@@ -54,6 +54,44 @@ TEST(Opening, WaitsForTheRest) {
   }
 }
 
+// Read in pieces, nothing may become something else than it is in one piece.
+TEST(Opening, NamesNothingWhileItIsInDoubt) {
+  constexpr std::string_view ssl("\0\0\0\x08\x04\xd2\x16\x2f", 8);
+  constexpr std::string_view gss("\0\0\0\x08\x04\xd2\x16\x30", 8);
+  const std::string_view passed_on[] = {
+      "\r\n",
+      "\n",
+      "JDWP-Handshake",
+      "PROPFIND",
+      "PROPFIND / HTTP/1.1",
+      ssl.substr(0, 1),
+      ssl.substr(0, 7),
+      gss.substr(0, 4),
+  };
+  for (const std::string_view bytes : passed_on) {
+    Opening opening{.bytes = std::string(bytes)};
+    EXPECT_FALSE(recognise(opening, most)) << bytes;
+    EXPECT_TRUE(is_in_doubt(opening)) << bytes;
+  }
+  const std::string_view held_back[] = {"G",    "\r\nG",        "GET /", "PROPFIND / HTTP/1.1\r\n",
+                                        "\x16", "\x16\x03\x01", "\x15",  "\x15\x03\x01"};
+  for (const std::string_view bytes : held_back) {
+    Opening opening{.bytes = std::string(bytes)};
+    EXPECT_FALSE(recognise(opening, most)) << bytes;
+    EXPECT_FALSE(is_in_doubt(opening)) << bytes;
+  }
+  EXPECT_EQ(opening_of(ssl).speech, Speech::other);
+  EXPECT_EQ(postgres_request_size(ssl), 8U);
+  EXPECT_EQ(postgres_request_size(gss), 8U);
+  EXPECT_EQ(postgres_request_size(ssl.substr(0, 7)), 0U);
+  EXPECT_TRUE(opening_of("\r\nPROPFIND / HTTP/1.1\r\n").is_malformed);
+  EXPECT_TRUE(opening_of(std::string_view("\x15\x03\x01\0\x02\x01\x5a", 7)).is_malformed);
+}
+
+TEST(Opening, IsNoRequestWhenItsFirstLineNeverEnds) {
+  EXPECT_EQ(opening_of("WORD " + std::string(most, 'x')).speech, Speech::other);
+}
+
 TEST(Opening, IsMalformedWhenItIsTooLong) {
   Opening hello{.bytes = std::string("\x16\x03\x01\x40\x00\x01\x00\x3f\xfc", 9)};
   hello.bytes.append(2000, 'x');
