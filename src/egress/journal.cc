@@ -10,17 +10,20 @@ namespace capgate::egress {
 namespace {
 
 constexpr std::chrono::minutes quiet{1};
-// A server could invent endless names: past this many the oldest minute is forgotten at once.
-constexpr std::size_t most_subjects = 2048;
+// A server could invent endless names: of more than this many in a minute only the number is told.
+constexpr std::size_t most_subjects = 512;
 
 std::string print_destination(std::string_view host, std::uint16_t port) {
   const bool is_ipv6 = host.find(':') != std::string_view::npos;
   return is_ipv6 ? format("[{}]:{}", host, port) : format("{}:{}", host, port);
 }
 
-template <typename Map>
-void bound(Map& map) {
-  if (map.size() >= most_subjects) map.clear();
+// False if it is new and as many were met within this minute. `time_of` gives an entry's time.
+template <typename Map, typename TimeOf>
+bool has_room(Map& map, std::string_view key, Time now, TimeOf time_of) {
+  if (map.size() < most_subjects || map.contains(key)) return true;
+  std::erase_if(map, [&](const auto& entry) { return now - time_of(entry.second) >= quiet; });
+  return map.size() < most_subjects;
 }
 
 AuditEvent event_of(const FlowRecord& record, const Flow& flow, AuditEvent::Kind kind) {
@@ -166,12 +169,18 @@ void Journal::tell_limit(std::string_view reason, std::string_view text) {
   event.text = text;
   event.count = count;
   (void)log_.append(event);
-  say(reason, std::string(text));
+  write_to_stderr(std::string(text));
 }
 
 bool Journal::is_news(Subject subject, std::string_view key, std::uint64_t& count) {
-  bound(repeats_);
-  auto& repeat = repeats_[format("{}{}", static_cast<char>('0' + static_cast<int>(subject)), key)];
+  std::string name = format("{}{}", static_cast<char>('0' + static_cast<int>(subject)), key);
+  // Limits are few, and one of them tells of this one.
+  if (subject != Subject::limit &&
+      !has_room(repeats_, name, loop_.now(), [](const Repeat& repeat) { return repeat.since; })) {
+    tell_limit("subjects", "too many names and ports in a minute to tell of each");
+    return false;
+  }
+  auto& repeat = repeats_[std::move(name)];
   ++repeat.count;
   if (repeat.since != Time{} && loop_.now() - repeat.since < quiet) return false;
   count = std::exchange(repeat.count, 0);
@@ -180,10 +189,14 @@ bool Journal::is_news(Subject subject, std::string_view key, std::uint64_t& coun
 }
 
 void Journal::say(std::string_view key, const std::string& text) {
-  bound(said_);
+  if (!has_room(said_, key, loop_.now(), [](Time time) { return time; })) return;
   auto& last = said_[std::string(key)];
   if (last != Time{} && loop_.now() - last < quiet) return;
   last = loop_.now();
+  write_to_stderr(text);
+}
+
+void Journal::write_to_stderr(const std::string& text) {
   // Shorter than PIPE_BUF: a pipe that can be written takes it whole.
   const std::string line = format("capgate: {}\n", audit_text(text));
   pollfd poll{.fd = stderr_, .events = POLLOUT, .revents = 0};

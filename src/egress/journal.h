@@ -1,8 +1,9 @@
 // What the broker tells people: every decision to the audit log, denials also to stderr.
 //
 // The log gets a line for each connection. What a server can cause without limit (names that it
-// asks for, ports where nobody listens) is told once a minute for each subject, with a count.
-// stderr gets one line per destination a minute, and never makes the broker wait.
+// asks for, ports where nobody listens) is told once a minute for each subject, with a count, and
+// for so many subjects a minute: a server must not fill the disk. stderr gets one line per
+// destination a minute, for as many of them, and never makes the broker wait.
 #pragma once
 
 #include <cstdint>
@@ -54,6 +55,7 @@ class Journal {
   // True if this one is to be told; `count` then holds those that were not.
   [[nodiscard]] bool is_news(Subject subject, std::string_view key, std::uint64_t& count);
   void say(std::string_view key, const std::string& text);
+  void write_to_stderr(const std::string& text);
   void tell_refusal(const FlowRecord& record, const Flow& flow, AuditEvent event);
 
   Loop& loop_;
