@@ -149,13 +149,17 @@ void Resolver::on_answer(void* context, int status, int /*timeouts*/, ares_addri
   asked.erase(entry);
 }
 
+// Whoever is resumed may ask again, and so end the questions of others: files that changed close
+// the channel.
 void Resolver::deliver() {
-  for (const auto& query : std::exchange(answered_, {})) {
-    if (!query->result.addresses.empty() && query->ttl > 0) {
-      if (cache_.size() >= most_cached) cache_.clear();
-      cache_[query->name] = {query->result, loop_.now() + std::chrono::seconds(query->ttl)};
+  while (!answered_.empty()) {
+    for (const auto& query : std::exchange(answered_, {})) {
+      if (!query->result.addresses.empty() && query->ttl > 0) {
+        if (cache_.size() >= most_cached) cache_.clear();
+        cache_[query->name] = {query->result, loop_.now() + std::chrono::seconds(query->ttl)};
+      }
+      for (const auto coroutine : std::exchange(query->waiting, {})) coroutine.resume();
     }
-    for (const auto coroutine : std::exchange(query->waiting, {})) coroutine.resume();
   }
 }
 
