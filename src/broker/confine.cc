@@ -29,20 +29,20 @@ namespace {
 using core::syscall_list;
 
 constexpr auto needed =
-    syscall_list({"read",         "write",       "readv",       "writev",         "pread64",
-                  "lseek",        "close",       "fcntl",       "ftruncate",      "fdatasync",
-                  "pipe2",        "splice",      "stat",        "fstat",          "lstat",
-                  "newfstatat",   "statx",       "openat",      "open",           "access",
-                  "faccessat",    "readlink",    "readlinkat",  "connect",        "accept4",
-                  "bind",         "getsockname", "getpeername", "getsockopt",     "setsockopt",
-                  "shutdown",     "sendto",      "recvfrom",    "sendmsg",        "recvmsg",
-                  "sendmmsg",     "recvmmsg",    "poll",        "ppoll",          "epoll_wait",
-                  "epoll_pwait",  "epoll_ctl",   "brk",         "mmap",           "munmap",
-                  "mremap",       "madvise",     "mprotect",    "clock_gettime",  "clock_getres",
-                  "gettimeofday", "time",        "getrandom",   "futex",          "getpid",
-                  "gettid",       "getuid",      "geteuid",     "getgid",         "getegid",
-                  "uname",        "sysinfo",     "sched_yield", "rt_sigprocmask", "rt_sigaction",
-                  "rt_sigreturn", "exit",        "exit_group",  "restart_syscall"});
+    syscall_list({"read",        "write",       "readv",          "writev",       "pread64",
+                  "lseek",       "close",       "ftruncate",      "fdatasync",    "pipe2",
+                  "splice",      "stat",        "fstat",          "lstat",        "newfstatat",
+                  "statx",       "openat",      "open",           "access",       "faccessat",
+                  "readlink",    "readlinkat",  "connect",        "accept4",      "bind",
+                  "getsockname", "getpeername", "getsockopt",     "setsockopt",   "shutdown",
+                  "sendto",      "recvfrom",    "sendmsg",        "recvmsg",      "sendmmsg",
+                  "recvmmsg",    "poll",        "ppoll",          "epoll_wait",   "epoll_pwait",
+                  "epoll_ctl",   "brk",         "mmap",           "munmap",       "mremap",
+                  "madvise",     "mprotect",    "clock_gettime",  "clock_getres", "gettimeofday",
+                  "time",        "getrandom",   "futex",          "getpid",       "gettid",
+                  "getuid",      "geteuid",     "getgid",         "getegid",      "uname",
+                  "sysinfo",     "sched_yield", "rt_sigprocmask", "rt_sigaction", "rt_sigreturn",
+                  "exit",        "exit_group",  "restart_syscall"});
 
 lower::Arch arch() {
 #if defined(__aarch64__)
@@ -91,13 +91,20 @@ std::string limit_files() {
 
 std::string limit_calls() {
   std::vector<lower::Rule> rules;
-  rules.reserve(needed.size() + 2);
+  rules.reserve(needed.size() + 8);
   for (const core::SyscallId call : needed) rules.push_back({call, lower::allow});
   constexpr std::uint32_t all = ~0U;
   for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
     rules.push_back({core::syscall("socket"),
                      lower::allow,
                      {lower::ArgTest{.arg = 0, .mask = all, .value = family}}});
+  }
+  // Of fcntl, nothing that has signals sent to others.
+  for (const int command : {F_GETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ}) {
+    const auto value = static_cast<std::uint32_t>(command);
+    rules.push_back({core::syscall("fcntl"),
+                     lower::allow,
+                     {lower::ArgTest{.arg = 1, .mask = all, .value = value}}});
   }
   const lower::BpfProgram program = lower::assemble(arch(), rules);
   std::vector<sock_filter> filter;

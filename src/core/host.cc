@@ -123,12 +123,13 @@ struct Ipv4Block {
   std::array<std::uint8_t, 4> prefix;
   unsigned bits;
 };
-// IANA special-purpose registry, with multicast and the broadcast range.
+// IANA special-purpose registry, with multicast and the broadcast range; and the one address at
+// which a cloud's hosts answer their guests outside all of these (Azure, 168.63.129.16).
 constexpr Ipv4Block private_ipv4[] = {
     {{0, 0, 0, 0}, 8},      {{10, 0, 0, 0}, 8},     {{100, 64, 0, 0}, 10}, {{127, 0, 0, 0}, 8},
     {{169, 254, 0, 0}, 16}, {{172, 16, 0, 0}, 12},  {{192, 0, 0, 0}, 24},  {{192, 0, 2, 0}, 24},
     {{192, 88, 99, 0}, 24}, {{192, 168, 0, 0}, 16}, {{198, 18, 0, 0}, 15}, {{198, 51, 100, 0}, 24},
-    {{203, 0, 113, 0}, 24}, {{224, 0, 0, 0}, 4},    {{240, 0, 0, 0}, 4},
+    {{203, 0, 113, 0}, 24}, {{224, 0, 0, 0}, 4},    {{240, 0, 0, 0}, 4},   {{168, 63, 129, 16}, 32},
 };
 
 struct Ipv6Block {

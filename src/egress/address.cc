@@ -87,7 +87,7 @@ bool OwnAddresses::contains(const Address& address, std::chrono::steady_clock::t
   return answer.is_own;
 }
 
-bool OwnAddresses::ask(const Address& address) const {
+bool OwnAddresses::ask(const Address& address) {
   struct {
     nlmsghdr head;
     rtmsg route;
@@ -103,15 +103,18 @@ bool OwnAddresses::ask(const Address& address) const {
   request.route.rtm_dst_len = static_cast<unsigned char>(size * 8);
   request.attribute = {static_cast<unsigned short>(RTA_LENGTH(size)), RTA_DST};
   request.bytes = address.bytes;
+  request.head.nlmsg_seq = ++sequence_;
   if (::send(netlink_.get(), &request, request.head.nlmsg_len, 0) < 0) return true;
 
   alignas(nlmsghdr) std::array<char, 4096> answer{};
   const ssize_t got = ::recv(netlink_.get(), answer.data(), answer.size(), 0);
   auto* head = reinterpret_cast<nlmsghdr*>(answer.data());
   if (got < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(rtmsg)))) return true;
+  if (head->nlmsg_seq != sequence_) return true;
   if (head->nlmsg_type == NLMSG_ERROR) {
-    // No route: not ours, and connect() will say so.
-    return static_cast<const nlmsgerr*>(NLMSG_DATA(head))->error == 0;
+    // Without a route it is not ours, and connect() will say so.
+    const int error = -static_cast<const nlmsgerr*>(NLMSG_DATA(head))->error;
+    return error != ENETUNREACH && error != EHOSTUNREACH && error != ESRCH;
   }
   return static_cast<const rtmsg*>(NLMSG_DATA(head))->rtm_type == RTN_LOCAL;
 }

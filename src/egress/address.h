@@ -59,9 +59,10 @@ class OwnAddresses {
     bool is_own = true;
     std::chrono::steady_clock::time_point until;
   };
-  [[nodiscard]] bool ask(const Address& address) const;
+  [[nodiscard]] bool ask(const Address& address);
 
   sys::Fd netlink_;
+  std::uint32_t sequence_ = 0;
   std::map<Address, Answer> answers_;
 };
 

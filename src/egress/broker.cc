@@ -3,6 +3,7 @@
 #include <linux/netfilter_ipv4.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -22,6 +23,13 @@ using wire::SocketKind;
 constexpr std::size_t most_dns_bytes = 1232;
 constexpr std::size_t most_dns_streams = 32;
 constexpr int packets_in_a_row = 64;
+constexpr std::size_t most_names = 4096;
+
+std::uint32_t random_number() {
+  std::uint32_t number = 0;
+  (void)!::getrandom(&number, sizeof(number), GRND_NONBLOCK);
+  return number;
+}
 
 // Where a captured connection was meant to go.
 std::optional<sockaddr_storage> destination(const sys::Fd& client, SocketKind kind) {
@@ -179,6 +187,7 @@ class Broker::Refusals final : public Owner {
 
 Broker::Broker(Policy policy, int audit_fd, int stderr_fd)
     : policy_(std::move(policy)),
+      names_(most_names, random_number()),
       journal_(loop_, policy_, audit_fd, stderr_fd),
       connections_(loop_, policy_, names_, journal_),
       rate_(policy_.limits.per_second) {}

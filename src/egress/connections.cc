@@ -20,6 +20,12 @@ std::string_view protocol_name(Speech speech) {
   return "tcp";
 }
 
+// The rule asks for no protocol at all.
+bool is_anything(const Verdict& verdict) {
+  return verdict.rule != nullptr &&
+         verdict.rule->connect.refinements.proto == core::NetRefinements::Proto::tcp;
+}
+
 }  // namespace
 
 Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Journal& journal)
@@ -85,25 +91,18 @@ bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
   Opening& opening = attempt.opening;
   const bool must_know = must_speak_first(attempt.verdict);
   // Under proto=tcp what only looks like TLS or HTTP is neither.
-  const bool is_anything =
-      attempt.verdict.rule->connect.refinements.proto == core::NetRefinements::Proto::tcp;
-  if (is_anything && opening.is_malformed) {
+  if (opening.is_malformed && is_anything(attempt.verdict)) {
     opening.is_malformed = false;
     opening.speech = Speech::other;
   }
-  if (heard != Heard::all && must_know) {
+  // Where it need not be known, too: what began as a hello or a request and stops is not finished
+  // behind our back.
+  const bool is_held_back = heard == Heard::part && opening.bytes.size() > opening.passed;
+  if (heard != Heard::all && (must_know || is_held_back)) {
     refuse(attempt, "silent", "it did not say what it speaks");
     return false;
   }
-  if (heard != Heard::all) {
-    opening.speech = begun_speech(opening);
-    describe(attempt.flow, opening);
-    if (!decide(policy_, attempt.flow).is_allowed()) {
-      refuse(attempt, "silent", "it stopped within what may be TLS or HTTP");
-      return false;
-    }
-    opening.speech = Speech::other;
-  }
+  if (heard != Heard::all) opening.speech = Speech::other;
   describe(attempt.flow, opening);
   if (attempt.manner == Manner::none) attempt.record.protocol = protocol_name(opening.speech);
   // An origin would believe the target rather than Host; only a proxy is asked like that.
@@ -212,16 +211,21 @@ Async<bool> Connections::carry(SocketPtr client, SocketPtr origin, Attempt attem
 // client; where the client must, nothing passes before.
 Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
   const bool client_first = must_speak_first(attempt.verdict);
+  Doubt doubt = client_first ? Doubt::wait : Doubt::tell;
+  if (!client_first && is_anything(attempt.verdict)) doubt = Doubt::tell_all;
   if (!client_first && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
   Opening& opening = attempt.opening;
   for (;;) {
-    const Heard heard = co_await read_opening(
-        loop_, tunnel.client(), opening, policy_.limits,
-        {.is_limited = client_first, .doubt = client_first ? Doubt::wait : Doubt::let_go});
+    const Heard heard = co_await read_opening(loop_, tunnel.client(), opening, policy_.limits,
+                                              {.is_limited = client_first, .doubt = doubt});
     if (heard == Heard::taken_away) co_return false;
     if (heard == Heard::broken) {
       tunnels_.end(tunnel, Ending::failed);
       co_return false;
+    }
+    if (heard == Heard::doubt) {
+      if (!co_await pass_on(tunnel, opening, opening.bytes.size())) co_return false;
+      continue;
     }
     if (heard == Heard::nothing && !client_first) {
       tunnels_.finish(tunnel, LaneName::to_origin);
@@ -231,26 +235,31 @@ Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
       tunnels_.end(tunnel, Ending::denied);
       co_return false;
     }
-    if (!opening.bytes.starts_with(postgres_tls_request)) break;
-    const ssize_t size = co_await write_all(loop_, tunnel.origin(), postgres_tls_request, never);
-    if (size == taken_away) co_return false;
-    tunnel.add_bytes(LaneName::to_origin, postgres_tls_request.size());
-    opening = {.bytes = opening.bytes.substr(postgres_tls_request.size())};
+    const std::size_t request = postgres_request_size(opening.bytes);
+    if (request == 0) break;
+    if (!co_await pass_on(tunnel, opening, request)) co_return false;
+    opening = {.bytes = opening.bytes.substr(request)};
   }
   co_return true;
 }
 
-Async<bool> Connections::pass_opening(Tunnel& tunnel, Attempt& attempt) {
-  const std::string& bytes = attempt.opening.bytes;
-  if (!bytes.empty()) {
-    const ssize_t size = co_await write_all(loop_, tunnel.origin(), bytes, never);
-    if (size == taken_away) co_return false;
-    if (size == failed) {
-      tunnels_.end(tunnel, Ending::failed);
-      co_return false;
-    }
-    tunnel.add_bytes(LaneName::to_origin, bytes.size());
+// Of the opening, the first `size` bytes. False: the tunnel has ended.
+Async<bool> Connections::pass_on(Tunnel& tunnel, Opening& opening, std::size_t size) {
+  const auto bytes = std::string_view(opening.bytes).substr(0, size).substr(opening.passed);
+  const ssize_t sent = co_await write_all(loop_, tunnel.origin(), bytes, never);
+  if (sent == taken_away) co_return false;
+  if (sent == failed) {
+    tunnels_.end(tunnel, Ending::failed);
+    co_return false;
   }
+  tunnel.add_bytes(LaneName::to_origin, bytes.size());
+  opening.passed = size;
+  co_return true;
+}
+
+Async<bool> Connections::pass_opening(Tunnel& tunnel, Attempt& attempt) {
+  Opening& opening = attempt.opening;
+  if (!co_await pass_on(tunnel, opening, opening.bytes.size())) co_return false;
   tunnels_.release(tunnel);
   co_return true;
 }

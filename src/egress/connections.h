@@ -89,6 +89,7 @@ class Connections {
 
   Async<bool> carry(SocketPtr client, SocketPtr origin, Attempt attempt);
   Async<bool> hear_beside_origin(Tunnel& tunnel, Attempt& attempt);
+  Async<bool> pass_on(Tunnel& tunnel, Opening& opening, std::size_t size);
   Async<bool> pass_opening(Tunnel& tunnel, Attempt& attempt);
 
   // Plain HTTP: every request of the connection is looked at.
@@ -98,6 +99,7 @@ class Connections {
   Async<bool> read_next_head(Tunnel& tunnel, Attempt& attempt);
   [[nodiscard]] bool is_same_place(const Attempt& attempt);
 
+  [[nodiscard]] core::HostPattern meant_by(const core::HostPattern& host, std::uint16_t port);
   Async<std::optional<Attempt>> hear_proxy_client(Socket& client);
   Async<std::optional<Attempt>> hear_http_proxy_client(Socket& client, std::string bytes);
   Async<std::optional<Attempt>> hear_socks_client(Socket& client, std::string bytes);

@@ -21,8 +21,8 @@ Async<bool> Connections::pass_requests(Tunnel& tunnel, Attempt attempt) {
       co_return false;
     }
     const std::string_view bytes = std::string_view(opening.bytes).substr(0, head.size);
-    const std::string sent =
-        attempt.is_proxied_http ? to_origin_form(bytes, head) : std::string(bytes);
+    const std::string sent = attempt.is_proxied_http ? to_origin_form(bytes, head)
+                                                     : std::string(bytes.substr(opening.passed));
     const ssize_t size = co_await write_all(loop_, tunnel.origin(), sent, never);
     if (size == taken_away) co_return false;
     if (size == failed) {
@@ -31,6 +31,7 @@ Async<bool> Connections::pass_requests(Tunnel& tunnel, Attempt attempt) {
     }
     tunnel.add_bytes(LaneName::to_origin, sent.size());
     opening.bytes.erase(0, head.size);
+    opening.passed = 0;
     const bool is_answered_at_once = is_first && !head.wants_upgrade;
     if (is_answered_at_once && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
     if (!co_await pass_body(tunnel, attempt)) co_return false;

@@ -37,6 +37,12 @@ std::optional<core::Endpoint> parse_place(std::string_view text,
 
 }  // namespace
 
+// A client that resolves by itself asks for the address that it was given.
+core::HostPattern Connections::meant_by(const core::HostPattern& host, std::uint16_t port) {
+  using enum core::HostPattern::Kind;
+  return host.kind == ipv4 || host.kind == ipv6 ? host_behind(Address::of(host), port) : host;
+}
+
 Async<bool> Connections::answer(Socket& client, const Attempt& attempt, std::string_view http,
                                 unsigned socks) {
   if (attempt.manner == Manner::none) co_return true;
@@ -76,7 +82,8 @@ Async<std::optional<Connections::Attempt>> Connections::hear_http_proxy_client(S
                     0);
     co_return std::nullopt;
   }
-  Attempt attempt = begin(place->host, *place->port, connects ? "connect" : "http-proxy");
+  Attempt attempt =
+      begin(meant_by(place->host, *place->port), *place->port, connects ? "connect" : "http-proxy");
   attempt.manner = Manner::http;
   if (connects) {
     attempt.opening.bytes = bytes.substr(head.size);
@@ -109,7 +116,8 @@ Async<std::optional<Connections::Attempt>> Connections::hear_socks_client(Socket
     if (is_greeted) request = read_socks_request(bytes_of(bytes));
     if (request.progress == Progress::done) {
       const auto host = core::parse_host(request.host);
-      Attempt attempt = begin(host ? *host : core::HostPattern{}, request.port, "socks5");
+      Attempt attempt =
+          begin(host ? meant_by(*host, request.port) : core::HostPattern{}, request.port, "socks5");
       attempt.manner = Manner::socks;
       using enum core::HostPattern::Kind;
       const bool is_one = host && host->kind != any && host->kind != subdomains;

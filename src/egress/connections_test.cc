@@ -205,6 +205,8 @@ TEST_F(ConnectionsTest, LetsASlowOneGoWhereNothingIsCompared) {
 
 // ---- PostgreSQL ------------------------------------------------------------------------------
 
+constexpr std::string_view postgres_tls_request("\x00\x00\x00\x08\x04\xd2\x16\x2f", 8);
+
 TEST_F(ConnectionsTest, LooksAtTheHelloAfterAPostgresRequest) {
   begin({"localhost:@"});
   const sys::Fd good = captured();

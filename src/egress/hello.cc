@@ -103,8 +103,19 @@ std::optional<ClientHello> parse_hello(Bytes body) {
   return parse_extensions(extensions);
 }
 
+// Some servers skip a warning in front of the hello. An alert has two bytes, so the length in its
+// head begins with zero; fewer bytes than that may be the start of one.
+bool is_alert(Bytes bytes) {
+  constexpr std::uint8_t alert_record = 21;
+  return !bytes.empty() && bytes[0] == alert_record && (bytes.size() < 2 || bytes[1] == 3) &&
+         (bytes.size() < 4 || bytes[3] == 0);
+}
+
 // `foreign` is what a record is called that cannot be one of TLS.
 Progress check_record_head(Bytes bytes, Progress foreign) {
+  if (foreign == Progress::other && is_alert(bytes)) {
+    return bytes.size() < 4 ? Progress::more : Progress::malformed;
+  }
   if (!bytes.empty() && bytes[0] != handshake_record) return foreign;
   if (bytes.size() > 1 && bytes[1] != 3) return foreign;
   if (bytes.size() > 2 && !is_version(std::size_t{0x0300} | bytes[2])) return Progress::malformed;

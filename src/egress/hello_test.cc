@@ -147,7 +147,9 @@ TEST(ClientHello, IsToldFromOtherProtocolsAtTheFirstByte) {
   EXPECT_EQ(progress(ByteVector{0x16, 0x03}), Progress::more);
   EXPECT_EQ(progress(ByteVector{'G'}), Progress::other);
   EXPECT_EQ(progress(ByteVector{0x80, 0x2e, 0x01, 0x03, 0x01}), Progress::other);  // SSL 2
-  EXPECT_EQ(progress(ByteVector{0x15, 0x03}), Progress::other);
+  EXPECT_EQ(progress(ByteVector{0x15, 0x03}), Progress::more);  // an alert may come before it
+  EXPECT_EQ(progress(ByteVector{0x15, 0x03, 0x01, 0x00}), Progress::malformed);
+  EXPECT_EQ(progress(ByteVector{0x15, 0x03, 0x00, 0x01}), Progress::other);
   EXPECT_EQ(progress(ByteVector{0x16, 0x02}), Progress::other);
   EXPECT_EQ(progress(ByteVector{0x16, 0x04}), Progress::other);
 }

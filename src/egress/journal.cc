@@ -12,8 +12,8 @@ namespace capgate::egress {
 namespace {
 
 constexpr std::chrono::minutes quiet{1};
-// A server could invent endless names: past this many the oldest minute is forgotten at once.
-constexpr std::size_t most_subjects = 2048;
+// A server could invent endless names: of more than this many in a minute only the number is told.
+constexpr std::size_t most_subjects = 512;
 
 std::string print_destination(std::string_view host, std::uint16_t port) {
   const bool is_ipv6 = host.find(':') != std::string_view::npos;
@@ -164,15 +164,29 @@ void Journal::tell_limit(std::string_view reason, std::string_view text) {
   repeat->told = {
       .kind = AuditEvent::Kind::limit, .reason = std::string(reason), .text = std::string(text)};
   tell(*repeat);
-  say(reason, audit_text(text));
+  write_to_stderr(audit_text(text));
+}
+
+// A subject of an earlier minute makes room, once its repeats are told.
+bool Journal::has_room(std::string_view name) {
+  if (repeats_.size() < most_subjects || repeats_.contains(name)) return true;
+  for (auto entry = repeats_.begin(); entry != repeats_.end();) {
+    Repeat& repeat = entry->second;
+    const bool is_recent = loop_.now() - repeat.since < quiet;
+    if (!is_recent && repeat.count > 0) tell(repeat);
+    entry = is_recent ? std::next(entry) : repeats_.erase(entry);
+  }
+  return repeats_.size() < most_subjects;
 }
 
 Journal::Repeat* Journal::news(Subject subject, std::string_view key) {
-  if (repeats_.size() >= most_subjects) {
-    tell_repeats();
-    repeats_.clear();
+  std::string name = format("{}{}", static_cast<char>('0' + static_cast<int>(subject)), key);
+  // Limits are few, and one of them tells of this one.
+  if (subject != Subject::limit && !has_room(name)) {
+    tell_limit("subjects", "too many names and ports in a minute to tell of each");
+    return nullptr;
   }
-  auto& repeat = repeats_[format("{}{}", static_cast<char>('0' + static_cast<int>(subject)), key)];
+  auto& repeat = repeats_[std::move(name)];
   ++repeat.count;
   if (repeat.since != Time{} && loop_.now() - repeat.since < quiet) return nullptr;
   repeat.since = loop_.now();
@@ -200,10 +214,18 @@ void Journal::tell_repeats() {
 }
 
 void Journal::say(std::string_view key, const std::string& text) {
-  if (said_.size() >= most_subjects) said_.clear();
+  const bool is_new = !said_.contains(key);
+  if (is_new && said_.size() >= most_subjects) {
+    std::erase_if(said_, [&](const auto& entry) { return loop_.now() - entry.second >= quiet; });
+    if (said_.size() >= most_subjects) return;
+  }
   auto& last = said_[std::string(key)];
   if (last != Time{} && loop_.now() - last < quiet) return;
   last = loop_.now();
+  write_to_stderr(text);
+}
+
+void Journal::write_to_stderr(const std::string& text) {
   // Its parts are short, so it is shorter than PIPE_BUF: a pipe that can be written takes it whole.
   const std::string line = format("capgate: {}\n", text);
   pollfd poll{.fd = stderr_, .events = POLLOUT, .revents = 0};

@@ -1,9 +1,10 @@
 // What the broker tells people: every decision to the audit log, denials also to stderr.
 //
 // The log gets a line for each connection. What a server can cause without limit (names that it
-// asks for, ports where nobody listens) is told once a minute for each subject, with a count; what
-// no line has told at the end is told then. stderr gets one line per destination a minute, and
-// never makes the broker wait.
+// asks for, ports where nobody listens) is told once a minute for each subject, with a count, and
+// for so many subjects a minute: a server must not fill the disk. What no line has told at the end
+// is told then. stderr gets one line per destination a minute, for as many of them, and never makes
+// the broker wait.
 #pragma once
 
 #include <cstdint>
@@ -66,10 +67,12 @@ class Journal {
 
   // The subject if it is to be told now; null: it was, less than a minute ago.
   [[nodiscard]] Repeat* news(Subject subject, std::string_view key);
+  [[nodiscard]] bool has_room(std::string_view name);
   void tell(Repeat& repeat);
   void tell_repeats();
   // `text` holds foreign text only as audit_text() gives it.
   void say(std::string_view key, const std::string& text);
+  void write_to_stderr(const std::string& text);
   void tell_refusal(const FlowRecord& record, const Flow& flow, AuditEvent event);
 
   Loop& loop_;

@@ -75,10 +75,19 @@ TEST_F(JournalTest, TellsASubjectOnceAMinuteAndItsRepeatsAtTheEnd) {
   EXPECT_EQ(count_of("other.test", after), 0U) << after;
 }
 
-TEST_F(JournalTest, LosesNoCountWhenItForgetsSubjects) {
+// A line for each would let a server fill the disk.
+TEST_F(JournalTest, TellsOfEndlessNamesThatTheyAreTooMany) {
   for (int i = 0; i < 2; ++i) journal.tell_dns(refused_name("evil.test"));
-  for (int i = 0; i < 2048; ++i) journal.tell_dns(refused_name(format("n{}.test", i)));
-  EXPECT_EQ(count_of(R"("host":"evil.test")", log()), 2U);
+  for (int i = 0; i < 20'000; ++i) journal.tell_dns(refused_name(format("n{}.test", i)));
+  EXPECT_LT(count_of("\n", log()), 600U);
+  EXPECT_LT(count_of("\n", said()), 600U);
+  EXPECT_EQ(count_of(R"("host":"n0.test")", log()), 1U);
+  EXPECT_EQ(count_of(R"("reason":"subjects")", log()), 1U);
+  journal.tell_limit("connections", "too many connections at once");
+  EXPECT_EQ(count_of(R"("reason":"connections")", log()), 1U);
+  EXPECT_EQ(count_of("too many connections at once", said()), 1U);
+  journal.end();
+  EXPECT_EQ(count_of(R"("host":"evil.test")", log()), 2U) << "its repeat is told at the end";
 }
 
 TEST_F(JournalTest, TellsEveryConnectionInTheLogAndADestinationOnceOnStderr) {

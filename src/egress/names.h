@@ -32,8 +32,11 @@ class NameBook {
   // All of 198.18.0.0/15 but its first and last address.
   static constexpr std::uint32_t most_numbers = (1U << 17U) - 2;
 
-  explicit NameBook(std::size_t most_names = 4096)
-      : most_names_(std::clamp(most_names, std::size_t{1}, std::size_t{most_numbers})) {}
+  // `before` is the number after which it begins: a broker that was started again must not give an
+  // address of its predecessor to another name.
+  explicit NameBook(std::size_t most_names = 4096, std::uint32_t before = 0)
+      : most_names_(std::clamp(most_names, std::size_t{1}, std::size_t{most_numbers})),
+        last_number_(before % most_numbers) {}
   // The maps point into the list, which a move keeps and a copy would not.
   NameBook(NameBook&&) = default;
   NameBook& operator=(NameBook&&) = default;

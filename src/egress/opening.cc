@@ -19,6 +19,15 @@ bool settle(Opening& opening, Speech speech, Progress progress) {
   return true;
 }
 
+constexpr std::string_view postgres_requests[] = {{"\x00\x00\x00\x08\x04\xd2\x16\x2f", 8},
+                                                  {"\x00\x00\x00\x08\x04\xd2\x16\x30", 8}};
+
+bool may_become_postgres_request(std::string_view bytes) {
+  return std::ranges::any_of(postgres_requests, [&](std::string_view request) {
+    return bytes.size() < request.size() && request.starts_with(bytes);
+  });
+}
+
 bool may_begin_with_method(std::string_view bytes) {
   constexpr std::string_view methods[] = {"GET ",     "HEAD ",    "POST ",  "PUT ",  "DELETE ",
                                           "CONNECT ", "OPTIONS ", "TRACE ", "PATCH "};
@@ -52,17 +61,26 @@ void describe_server_name(Flow& flow, const ClientHello& hello) {
 
 }  // namespace
 
-Speech begun_speech(const Opening& opening) {
-  if (opening.bytes.empty()) return Speech::other;
-  const bool is_hello = read_client_hello(bytes_of(opening.bytes)).progress != Progress::other;
-  return is_hello || postgres_tls_request.starts_with(opening.bytes) ? Speech::tls : Speech::http;
+std::size_t postgres_request_size(std::string_view bytes) {
+  for (const std::string_view request : postgres_requests) {
+    if (bytes.starts_with(request)) return request.size();
+  }
+  return 0;
 }
 
-bool recognise(Opening& opening, std::size_t most_bytes, Doubt doubt) {
-  if (opening.bytes.empty()) return false;
-  const bool is_part_of_request = opening.bytes.size() < postgres_tls_request.size() &&
-                                  postgres_tls_request.starts_with(opening.bytes);
-  if (is_part_of_request && doubt == Doubt::let_go) return false;
+bool is_in_doubt(const Opening& opening) {
+  const std::string_view bytes = opening.bytes;
+  if (may_become_postgres_request(bytes)) return true;
+  if (read_client_hello(bytes_of(bytes)).progress != Progress::other) return false;
+  // Servers skip empty lines before a request.
+  const std::string_view line =
+      bytes.substr(std::min(bytes.find_first_not_of("\r\n"), bytes.size()));
+  // The first whole line tells what it is, and what is a request may name its host in the next one.
+  return line.empty() || (!line.contains('\n') && !may_begin_with_method(line));
+}
+
+bool recognise(Opening& opening, std::size_t most_bytes) {
+  if (opening.bytes.empty() || may_become_postgres_request(opening.bytes)) return false;
   HelloReading hello = read_client_hello(bytes_of(opening.bytes));
   if (hello.progress != Progress::other) {
     opening.hello = std::move(hello.hello);
@@ -70,9 +88,8 @@ bool recognise(Opening& opening, std::size_t most_bytes, Doubt doubt) {
     return settle(opening, Speech::tls, too_long ? Progress::malformed : hello.progress);
   }
   HeadReading head = read_http_head(opening.bytes, most_bytes);
-  const bool is_let_go = head.progress == Progress::more && doubt == Doubt::let_go &&
-                         !may_begin_with_method(opening.bytes);
-  if (head.progress == Progress::other || is_let_go) {
+  const bool is_no_line = opening.bytes.size() >= most_bytes && is_in_doubt(opening);
+  if (head.progress == Progress::other || is_no_line) {
     return settle(opening, Speech::other, Progress::done);
   }
   opening.head = std::move(head.head);
@@ -83,8 +100,12 @@ Async<Heard> read_opening(Loop& loop, Socket& client, Opening& opening, const Eg
                           Patience patience) {
   const auto whole = std::chrono::seconds(limits.hello_seconds);
   Time deadline = patience.is_limited ? loop.now() + whole : never;
-  while (!recognise(opening, limits.head_bytes, patience.doubt)) {
-    if (!opening.bytes.empty()) deadline = std::min(deadline, loop.now() + whole);
+  while (!recognise(opening, limits.head_bytes)) {
+    const bool is_held_back = opening.bytes.size() > opening.passed;
+    const bool is_told = patience.doubt == Doubt::tell_all ||
+                         (patience.doubt == Doubt::tell && is_in_doubt(opening));
+    if (is_held_back && is_told) co_return Heard::doubt;
+    if (is_held_back) deadline = std::min(deadline, loop.now() + whole);
     std::array<char, 4096> chunk;
     const ssize_t size = co_await read_some(loop, client, chunk, deadline);
     if (size == taken_away) co_return Heard::taken_away;

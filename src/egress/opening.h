@@ -19,26 +19,35 @@
 namespace capgate::egress {
 
 struct Opening {
-  std::string bytes;  // read so far; they belong to the origin once they are allowed
+  std::string bytes;       // read so far; they belong to the origin once they are allowed
+  std::size_t passed = 0;  // of these, what the origin has already (Heard::doubt)
   Speech speech = Speech::unknown;
   bool is_malformed = false;  // it began as `speech` and is not valid
   ClientHello hello;
   HttpHead head;
 };
 
-// Where something else than TLS and HTTP may be spoken, what is only perhaps the start of a request
-// is let go at once: its sender may wait for an answer before it goes on.
-enum class Doubt : unsigned char { wait, let_go };
-
 // Looks at the bytes again. True when the speech is known.
-[[nodiscard]] bool recognise(Opening& opening, std::size_t most_bytes, Doubt doubt = Doubt::wait);
+[[nodiscard]] bool recognise(Opening& opening, std::size_t most_bytes);
+
+// Of bytes that are not recognised: true if they are hardly the start of a request, and name
+// nothing yet. Where something else than TLS and HTTP may be spoken they are passed on, since their
+// sender may wait for an answer; they are still looked at together with what follows.
+[[nodiscard]] bool is_in_doubt(const Opening& opening);
 
 enum class Heard : unsigned char {
   all,         // the speech is known
+  doubt,       // not yet, and the client may wait for the origin (never with Doubt::wait)
   part,        // the client ended, or was silent too long, in the middle
   nothing,     // it ended without a word
   broken,      // the client broke it off
   taken_away,  // touch nothing
+};
+
+enum class Doubt : unsigned char {
+  wait,
+  tell,      // where the bytes name nothing yet
+  tell_all,  // also within a hello or a request: anything may be spoken
 };
 
 // How long to wait for the first byte (then the rest has the policy's hello_seconds), and for what.
@@ -53,11 +62,8 @@ struct Patience {
 // Adds to a flow what its opening says.
 void describe(Flow& flow, const Opening& opening);
 
-// What an opening that stopped in the middle would have become, had it gone on: it is judged as
-// that, without a name, since its rest would pass unread.
-[[nodiscard]] Speech begun_speech(const Opening& opening);
-
-// What a PostgreSQL client asks before its TLS hello: "may we?". Forwarded, then looked at anew.
-inline constexpr std::string_view postgres_tls_request("\x00\x00\x00\x08\x04\xd2\x16\x2f", 8);
+// How many bytes of the start are what a PostgreSQL client asks before its TLS hello: "may we?",
+// for TLS or GSSAPI. Passed on, then the rest is looked at anew. 0: none.
+[[nodiscard]] std::size_t postgres_request_size(std::string_view bytes);
 
 }  // namespace capgate::egress

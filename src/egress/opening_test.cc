@@ -54,21 +54,42 @@ TEST(Opening, WaitsForTheRest) {
   }
 }
 
-TEST(Opening, WaitsForARequestForTlsInParts) {
-  for (std::size_t size = 1; size < postgres_tls_request.size(); ++size) {
-    Opening opening{.bytes = std::string(postgres_tls_request.substr(0, size))};
-    EXPECT_FALSE(recognise(opening, most, Doubt::let_go)) << size;
+// Read in pieces, nothing may become something else than it is in one piece.
+TEST(Opening, NamesNothingWhileItIsInDoubt) {
+  constexpr std::string_view ssl("\0\0\0\x08\x04\xd2\x16\x2f", 8);
+  constexpr std::string_view gss("\0\0\0\x08\x04\xd2\x16\x30", 8);
+  const std::string_view passed_on[] = {
+      "\r\n",
+      "\n",
+      "JDWP-Handshake",
+      "PROPFIND",
+      "PROPFIND / HTTP/1.1",
+      ssl.substr(0, 1),
+      ssl.substr(0, 7),
+      gss.substr(0, 4),
+  };
+  for (const std::string_view bytes : passed_on) {
+    Opening opening{.bytes = std::string(bytes)};
+    EXPECT_FALSE(recognise(opening, most)) << bytes;
+    EXPECT_TRUE(is_in_doubt(opening)) << bytes;
   }
-  Opening whole{.bytes = std::string(postgres_tls_request)};
-  EXPECT_TRUE(recognise(whole, most, Doubt::let_go));
-  EXPECT_EQ(whole.speech, Speech::other);
+  const std::string_view held_back[] = {"G",    "\r\nG",        "GET /", "PROPFIND / HTTP/1.1\r\n",
+                                        "\x16", "\x16\x03\x01", "\x15",  "\x15\x03\x01"};
+  for (const std::string_view bytes : held_back) {
+    Opening opening{.bytes = std::string(bytes)};
+    EXPECT_FALSE(recognise(opening, most)) << bytes;
+    EXPECT_FALSE(is_in_doubt(opening)) << bytes;
+  }
+  EXPECT_EQ(opening_of(ssl).speech, Speech::other);
+  EXPECT_EQ(postgres_request_size(ssl), 8U);
+  EXPECT_EQ(postgres_request_size(gss), 8U);
+  EXPECT_EQ(postgres_request_size(ssl.substr(0, 7)), 0U);
+  EXPECT_TRUE(opening_of("\r\nPROPFIND / HTTP/1.1\r\n").is_malformed);
+  EXPECT_TRUE(opening_of(std::string_view("\x15\x03\x01\0\x02\x01\x5a", 7)).is_malformed);
 }
 
-TEST(Opening, IsJudgedAsWhatItBeganAs) {
-  EXPECT_EQ(begun_speech({}), Speech::other);
-  EXPECT_EQ(begun_speech({.bytes = "\x16"}), Speech::tls);
-  EXPECT_EQ(begun_speech({.bytes = std::string(2, '\0')}), Speech::tls);
-  EXPECT_EQ(begun_speech({.bytes = "GET / HT"}), Speech::http);
+TEST(Opening, IsNoRequestWhenItsFirstLineNeverEnds) {
+  EXPECT_EQ(opening_of("WORD " + std::string(most, 'x')).speech, Speech::other);
 }
 
 TEST(Opening, IsMalformedWhenItIsTooLong) {

@@ -10,6 +10,7 @@ namespace capgate::egress {
 namespace {
 
 constexpr std::size_t most_cached = 1024;
+constexpr std::size_t most_addresses = 16;
 constexpr int longest_ttl = 60;
 constexpr int milliseconds_per_try = 2000;
 constexpr int tries = 2;
@@ -29,7 +30,8 @@ std::vector<Address> interleave(const std::vector<Address>& addresses) {
 
 std::vector<Address> addresses_of(const ares_addrinfo& info, int& ttl) {
   std::vector<Address> out;
-  for (const auto* node = info.nodes; node != nullptr; node = node->ai_next) {
+  for (const auto* node = info.nodes; node != nullptr && out.size() < most_addresses;
+       node = node->ai_next) {
     if (node->ai_family == AF_INET) {
       out.push_back(Address::of_ipv4(&reinterpret_cast<sockaddr_in*>(node->ai_addr)->sin_addr));
     } else if (node->ai_family == AF_INET6) {
@@ -156,13 +158,17 @@ void Resolver::on_answer(void* context, int status, int /*timeouts*/, ares_addri
   asked.erase(entry);
 }
 
+// Whoever is resumed may ask again, and so end the questions of others: files that changed close
+// the channel.
 void Resolver::deliver() {
-  for (const auto& query : std::exchange(answered_, {})) {
-    if (!query->result.addresses.empty() && query->ttl > 0) {
-      if (cache_.size() >= most_cached) cache_.clear();
-      cache_[query->name] = {query->result, loop_.now() + std::chrono::seconds(query->ttl)};
+  while (!answered_.empty()) {
+    for (const auto& query : std::exchange(answered_, {})) {
+      if (!query->result.addresses.empty() && query->ttl > 0) {
+        if (cache_.size() >= most_cached) cache_.clear();
+        cache_[query->name] = {query->result, loop_.now() + std::chrono::seconds(query->ttl)};
+      }
+      for (const auto coroutine : std::exchange(query->waiting, {})) coroutine.resume();
     }
-    for (const auto coroutine : std::exchange(query->waiting, {})) coroutine.resume();
   }
 }
 

@@ -66,6 +66,19 @@ class AuditFile(Asking):
                 said = self.refusal(allow=[API], options=["--audit", path])
                 self.assertIn(path, said)
 
+    def test_a_file_that_others_can_write_is_no_log(self):
+        path = self.new_audit()
+        self.inside(["/usr/bin/true"], [API], audit=path)
+        (user, group), root = (os.stat(path).st_uid, os.stat(path).st_gid), (0, 0)
+        for owner, mode in ((root, 0o666), ((user, group), 0o660), ((user, group), 0o602)):
+            with self.subTest(owner=owner, mode=mode):
+                os.chown(path, *owner)
+                os.chmod(path, mode)
+                said = self.refusal(allow=[API], options=["--audit", path])
+                self.assertIn("can write the audit log", said)
+        os.chmod(path, 0o644)
+        self.inside(["/usr/bin/true"], [API], audit=path)
+
     def test_without_a_writable_state_directory_nothing_starts(self):
         os.chmod(self.home, 0o555)
         self.refusal(allow=[API])

@@ -181,6 +181,50 @@ class PlainHttp(NetworkAttack):
             self.assertNotIn("POST", record["bytes"], run)
 
 
+class OtherPorts(NetworkAttack):
+    """Where anything may be spoken, TLS and HTTP must still name the declared host, in whatever
+    pieces they come: the origin answers each piece before the next one is sent."""
+
+    RULE = "net:connect:raw.example.test:7000"
+    HIDDEN_HEAD = "GET / HTTP/1.1\r\nHost: victim.test\r\n"
+
+    def assert_not_named(self, *pieces, **more):
+        told = {"to": ["raw.example.test", 7000], "seconds": 1, "send": pieces[0],
+                "then": list(pieces[1:]), **more}
+        run, _ = self.attack(told, allow=[self.RULE])
+        for record in self.seen():
+            self.assertNotIn("victim.test", record["bytes"], run)
+        run.assert_denied(event="connect", host="raw.example.test")
+
+    def test_41_the_start_of_a_request_in_pieces(self):
+        self.assert_not_named("\r\n", self.HIDDEN_HEAD + "\r\n")
+        self.assert_not_named("PROPFIND", " / HTTP/1.1\r\nHost: victim.test\r\n\r\n")
+        self.assert_not_named("PROPFIND / HTTP/1.1", "\r\nHost: victim.test\r\n\r\n")
+
+    def test_41_a_request_that_ends_without_its_end(self):
+        self.assert_not_named(self.HIDDEN_HEAD, half=True)
+
+    def test_41_hello_after_what_postgresql_asks(self):
+        hello = hellos.client_hello("victim.test").decode("latin-1")
+        asks_tls, asks_gss = "\0\0\0\x08\x04\xd2\x16\x2f", "\0\0\0\x08\x04\xd2\x16\x30"
+        self.assert_not_named(asks_tls, hello)
+        self.assert_not_named(asks_tls[:1], asks_tls[1:], hello)
+        self.assert_not_named(asks_gss, asks_tls, hello)
+
+    def test_41_hello_after_an_alert(self):
+        warning = "\x15\x03\x01\0\x02\x01\x5a"
+        self.assert_not_named(warning + hellos.client_hello("victim.test").decode("latin-1"))
+
+    def test_41_pieces_that_name_nobody_are_answered(self):
+        for pieces in (["JDWP-Handshake", "\0\0\0\x0b\0\0\0\x01\0\x01\x01"], ["\r\n", "a\r\n"],
+                       ["PROPFIND", " / HTTP/1.1\r\nHost: raw.example.test:7000\r\n\r\n"]):
+            with self.subTest(pieces=pieces):
+                told = {"to": ["raw.example.test", 7000], "send": pieces[0], "then": pieces[1:],
+                        "until": sum(map(len, pieces))}
+                run, (talk,) = self.talk_inside(told, allow=[self.RULE])
+                self.assertEqual(talk, {"got": "".join(pieces)}, run)
+
+
 # Spellings of a host that is not declared, or of the declared one that no parser may accept.
 HOSTILE = (
     "stub.example.test\0.victim.test", "victim.test\0.stub.example.test",
