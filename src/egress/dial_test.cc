@@ -60,10 +60,12 @@ TEST_F(DialTest, TakesTheFirstThatAnswers) {
 
 TEST_F(DialTest, GoesOnAtOnceWhenOneRefuses) {
   const Time start = Clock::now();
-  const Dialled done = dialled({empty, empty, empty, empty, empty, loopback_ipv4});
+  std::vector<Address> addresses(20, empty);  // five seconds if each had its head start
+  addresses.push_back(loopback_ipv4);
+  const Dialled done = dialled(addresses);
   ASSERT_TRUE(done.socket) << done.why;
   EXPECT_EQ(done.address, loopback_ipv4);
-  EXPECT_LT(Clock::now() - start, 1s);
+  EXPECT_LT(Clock::now() - start, 4s);
 }
 
 TEST_F(DialTest, DoesNotWaitForASilentOne) {

@@ -101,11 +101,20 @@ void send_until_stuck(const sys::Fd& fd, std::string_view& bytes) {
   }
 }
 
+void keep_little(int fd, int buffer) {
+  const int size = 64 * 1024;
+  ASSERT_EQ(::setsockopt(fd, SOL_SOCKET, buffer, &size, sizeof(size)), 0);
+}
+
 TEST_F(TunnelTest, HoldsBytesBackForASlowReaderAndLosesNone) {
   begin();
   const Joined joined = join();
+  keep_little(joined.client.get(), SO_SNDBUF);
+  keep_little(joined.tunnel->client().fd(), SO_RCVBUF);
+  keep_little(joined.tunnel->origin().fd(), SO_SNDBUF);
+  keep_little(joined.origin.get(), SO_RCVBUF);
   tunnels->release(*joined.tunnel);
-  const std::string bytes = pattern(24U << 20U);
+  const std::string bytes = pattern(8U << 20U);
   const std::size_t before = open_descriptors();
   std::size_t during = 0;
   stage.play([&] {
