@@ -100,7 +100,7 @@ std::string limit_calls() {
                      {lower::ArgTest{.arg = 0, .mask = all, .value = family}}});
   }
   // Of fcntl, nothing that has signals sent to others.
-  for (const int command : {F_GETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ}) {
+  for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_SETPIPE_SZ}) {
     const auto value = static_cast<std::uint32_t>(command);
     rules.push_back({core::syscall("fcntl"),
                      lower::allow,

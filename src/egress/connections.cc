@@ -26,6 +26,11 @@ bool is_anything(const Verdict& verdict) {
          verdict.rule->connect.refinements.proto == core::NetRefinements::Proto::tcp;
 }
 
+bool compares_nothing(const Verdict& verdict) {
+  return verdict.rule != nullptr &&
+         verdict.rule->connect.refinements.sni == core::NetRefinements::Sni::any;
+}
+
 }  // namespace
 
 Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Journal& journal)
@@ -212,7 +217,9 @@ Async<bool> Connections::carry(SocketPtr client, SocketPtr origin, Attempt attem
 Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
   const bool client_first = must_speak_first(attempt.verdict);
   Doubt doubt = client_first ? Doubt::wait : Doubt::tell;
-  if (!client_first && is_anything(attempt.verdict)) doubt = Doubt::tell_all;
+  if (!client_first && (is_anything(attempt.verdict) || compares_nothing(attempt.verdict))) {
+    doubt = Doubt::tell_all;
+  }
   if (!client_first && !tunnels_.release(tunnel, LaneName::to_client)) co_return false;
   Opening& opening = attempt.opening;
   for (;;) {

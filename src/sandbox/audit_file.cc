@@ -105,6 +105,11 @@ std::expected<AuditFile, Refusal> open_audit_file(const AuditPlace& place, const
     return refuse(format("the audit log {} is no regular file with one name", shown),
                   std::string(name_a_file));
   }
+  const auto file = identify(audit.fd.get());
+  if (!file) return refuse("cannot look at the audit log", std::string(name_a_file));
+  if (const BoundMount* mount = writable_mount(bound, *file)) {
+    return refuse_reach(audit.path, *mount);
+  }
   // It was there before: whoever else can write it could change what it says.
   if (info.st_uid != ::geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return refuse(format("others than you can write the audit log {}", shown),
@@ -113,11 +118,6 @@ std::expected<AuditFile, Refusal> open_audit_file(const AuditPlace& place, const
   if (::syscall(SYS_flock, audit.fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return refuse(format("the audit log {} is written by another run", shown),
                   "give each run a file of its own with --audit FILE");
-  }
-  const auto file = identify(audit.fd.get());
-  if (!file) return refuse("cannot look at the audit log", std::string(name_a_file));
-  if (const BoundMount* mount = writable_mount(bound, *file)) {
-    return refuse_reach(audit.path, *mount);
   }
   return audit;
 }

@@ -378,8 +378,9 @@ class Life(BrokerCase):
 
     def test_without_net_there_is_no_broker(self):
         os.remove(self.broker)
-        self.output(["--audit", self.audit], ["/usr/bin/true"])
+        self.output([], ["/usr/bin/true"])
         self.assertFalse(os.path.exists(self.audit))
+        self.assertIn("--audit without net", self.refusal(["--audit", self.audit]))
 
     def test_a_missing_or_foreign_broker_is_a_refusal(self):
         os.chmod(self.broker, 0o775)
