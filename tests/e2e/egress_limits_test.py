@@ -43,7 +43,7 @@ class LimitCase(EgressCase):
 
     def assert_one_limit(self, run, name):
         """It is told once, in the log and on stderr, with the option that would change it."""
-        self.assertEqual([line["reason"] for line in run.find(event="limit")], [name], run)
+        self.assertEqual({line["reason"] for line in run.find(event="limit")}, {name}, run)
         told = [line for line in run.said.splitlines() if f"--net-limit {name}=" in line]
         self.assertEqual(len(told), 1, run)
 
