@@ -1,8 +1,9 @@
-# capgate_folder(name [DEPENDS folder...] [LINK lib...] [TEST_LINK lib...])
+# capgate_folder(name [SMALL] [DEPENDS folder...] [LINK lib...] [TEST_LINK lib...])
 # src/<name>/*.cc becomes the static library capgate_<name>, and src/<name>/*_test.cc the program
 # <name>_test, which ctest runs. Adding a file to a folder is enough to have it built.
+# SMALL: code that runs once per start, where each page of it costs more than its instructions do.
 function(capgate_folder name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
@@ -15,6 +16,9 @@ function(capgate_folder name)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     # Fat objects: programs are linked from the bitcode, tests from the machine code, which is quick.
     target_compile_options(capgate_${name} PRIVATE -flto=thin -ffat-lto-objects)
+    if(ARG_SMALL)
+      target_compile_options(capgate_${name} PRIVATE -Os)
+    endif()
   endif()
   if(CAPGATE_FUZZ)
     target_compile_options(capgate_${name} PRIVATE -fsanitize=fuzzer-no-link)

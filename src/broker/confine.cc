@@ -14,6 +14,8 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/format.h"
@@ -54,6 +56,18 @@ lower::Arch arch() {
 
 std::string failed(std::string_view what) { return format("{}: {}", what, std::strerror(errno)); }
 
+// Where resolv.conf and hosts are, and where they lead: a resolver service keeps them elsewhere.
+std::set<std::string> readable_directories() {
+  std::set<std::string> out = {"/etc"};
+  for (const char* file : {"/etc/hosts", "/etc/resolv.conf"}) {
+    std::array<char, PATH_MAX> real{};
+    if (::realpath(file, real.data()) == nullptr) continue;
+    const std::string_view path(real.data());
+    out.emplace(path.substr(0, path.rfind('/')));
+  }
+  return out;
+}
+
 std::string limit_files() {
   const int abi = sandbox::probe_landlock_abi();
   if (abi < 1) return "this kernel has no Landlock";
@@ -67,20 +81,12 @@ std::string limit_files() {
                                                  sandbox::landlock_attribute_size(abi), 0)));
   if (rules.get() < 0) return failed("landlock_create_ruleset");
   const std::uint64_t read = sandbox::landlock_access({"read_file", "read_dir"}, abi);
-  for (const char* file : {"/etc/hosts", "/etc/resolv.conf"}) {
-    std::array<char, PATH_MAX> real{};
-    // A link leads to where a resolver service keeps it; without the file there is nothing to read.
-    if (::realpath(file, real.data()) == nullptr) continue;
-    const std::string_view path(real.data());
-    for (const std::string& directory :
-         {std::string("/etc"), std::string(path.substr(0, path.rfind('/')))}) {
-      const sys::Fd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-      if (parent.get() < 0) continue;
-      const landlock_path_beneath_attr rule{.allowed_access = read, .parent_fd = parent.get()};
-      if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) !=
-          0) {
-        return failed("landlock_add_rule");
-      }
+  for (const std::string& directory : readable_directories()) {
+    const sys::Fd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (parent.get() < 0) continue;
+    const landlock_path_beneath_attr rule{.allowed_access = read, .parent_fd = parent.get()};
+    if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
+      return failed("landlock_add_rule");
     }
   }
   if (::syscall(SYS_landlock_restrict_self, rules.get(), 0) != 0) {
