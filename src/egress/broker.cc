@@ -223,7 +223,7 @@ bool Broker::take(SocketKind kind, std::uint16_t port, sys::Fd fd) {
 
 bool Broker::has_room() {
   if (connections_.is_used_up()) {
-    journal_.tell_limit("bytes", "the sandbox has used up its bytes; see --net-limit bytes=");
+    connections_.tell_used_up();
     return false;
   }
   if (connections_.live() < policy_.limits.connections) return true;

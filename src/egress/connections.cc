@@ -43,7 +43,12 @@ Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Jour
                [this](Tunnel& tunnel, Ending ending) {
                  journal_.close(tunnel.record(), tunnel.bytes(LaneName::to_origin),
                                 tunnel.bytes(LaneName::to_client), ending_name(ending));
+                 if (ending == Ending::limited) tell_used_up();
                }) {}
+
+void Connections::tell_used_up() {
+  journal_.tell_limit("bytes", "the sandbox has used up its bytes; see --net-limit bytes=");
+}
 
 // Who waited for a name may wait on a socket next, so sockets come last.
 void Connections::end_all() {
@@ -183,6 +188,10 @@ Async<Dialled> Connections::admit(Socket& client, Attempt& attempt) {
   if (!is_allowed(attempt)) co_return Dialled{};
   if (must_speak_first(attempt.verdict)) {
     const Heard heard = co_await read_opening(loop_, client, attempt.opening, policy_.limits, {});
+    if (heard == Heard::nothing || heard == Heard::broken) {
+      journal_.close(attempt.record, 0, 0, "left without a word");
+      co_return Dialled{};
+    }
     if (heard == Heard::taken_away || !is_spoken_well(attempt, heard)) co_return Dialled{};
   }
   co_return co_await open(attempt);
@@ -234,8 +243,12 @@ Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
       if (!co_await pass_on(tunnel, opening, opening.bytes.size())) co_return false;
       continue;
     }
-    if (heard == Heard::nothing && !client_first) {
-      tunnels_.finish(tunnel, LaneName::to_origin);
+    if (heard == Heard::nothing) {
+      if (client_first) {
+        tunnels_.end(tunnel, Ending::closed);
+      } else {
+        tunnels_.finish(tunnel, LaneName::to_origin);
+      }
       co_return false;
     }
     if (!is_spoken_well(attempt, heard)) {

@@ -45,6 +45,7 @@ class Connections {
   // Counts those that are being set up, too.
   [[nodiscard]] std::size_t live() const { return tunnels_.size() + opening_; }
   [[nodiscard]] bool is_used_up() const { return tunnels_.is_used_up(); }
+  void tell_used_up();
   void end_all();
 
  private:

@@ -88,6 +88,18 @@ TEST_F(ConnectionsTest, RefusesWhoSaysNothingWhereTheClientMustSpeak) {
   EXPECT_TRUE(tells(R"("reason":"silent")")) << log();
 }
 
+// A client that tries two addresses leaves the one that answered later.
+TEST_F(ConnectionsTest, DoesNotAccuseWhoLeavesWithoutAWord) {
+  begin({"localhost:443"});
+  const sys::Fd client = captured(443);
+  play([&] {
+    finish_sending(client);
+    (void)end_of(client);
+  });
+  EXPECT_FALSE(tells(R"("verdict":"denied")")) << log();
+  EXPECT_TRUE(tells("left without a word")) << log();
+}
+
 TEST_F(ConnectionsTest, RefusesHalfAHelloWhereTheClientMustSpeak) {
   begin({"localhost:@?proto=tls"});
   const sys::Fd client = captured();

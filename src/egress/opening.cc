@@ -110,7 +110,8 @@ Async<Heard> read_opening(Loop& loop, Socket& client, Opening& opening, const Eg
     const ssize_t size = co_await read_some(loop, client, chunk, deadline);
     if (size == taken_away) co_return Heard::taken_away;
     if (size == failed && loop.now() < deadline) co_return Heard::broken;
-    if (size <= 0) co_return opening.bytes.empty() ? Heard::nothing : Heard::part;
+    if (size <= 0 && !opening.bytes.empty()) co_return Heard::part;
+    if (size <= 0) co_return size == ended ? Heard::nothing : Heard::silent;
     opening.bytes.append(chunk.data(), static_cast<std::size_t>(size));
   }
   co_return Heard::all;

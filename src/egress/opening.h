@@ -39,7 +39,8 @@ enum class Heard : unsigned char {
   all,         // the speech is known
   doubt,       // not yet, and the client may wait for the origin (never with Doubt::wait)
   part,        // the client ended, or was silent too long, in the middle
-  nothing,     // it ended without a word
+  nothing,     // it ended without a word: a client that tried two addresses and took the other
+  silent,      // it said nothing in time
   broken,      // the client broke it off
   taken_away,  // touch nothing
 };
