@@ -64,7 +64,7 @@ TEST(ClientHello, OfRealClientsIsRead) {
 
   const HelloReading older = read(support::from_hex(support::openssl_tls12));
   EXPECT_EQ(older.progress, Progress::done);
-  EXPECT_EQ(older.hello.server_name, "registry.npmjs.org");
+  EXPECT_EQ(older.hello.server_name, "objects.github.com");
 
   const HelloReading nameless = read(support::from_hex(support::openssl_nameless));
   EXPECT_EQ(nameless.progress, Progress::done);
