@@ -226,8 +226,11 @@ class Tail(AuditCase):
 
     def test_following(self):
         path = self.log(chain(START), "state/capgate/audit/a.jsonl")
+        # Whoever runs the tests in the background of a shell ignores SIGINT, and so would this.
         with subprocess.Popen([launch.CAPGATE, "audit", "tail", "--follow"],
-                              env=self.environment(), stdout=subprocess.PIPE, bufsize=0) as follower:
+                              env=self.environment(), stdout=subprocess.PIPE, bufsize=0,
+                              preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+                              ) as follower:
             self.addCleanup(follower.kill)
             self.assertIn(" start ", self.next_row(follower))
             lines = chain(START, DENIED, ALLOWED)

@@ -68,7 +68,9 @@ class Matrix(EgressCase):
         allowed, refused = (PLAIN_ALLOWED, PLAIN_REFUSED) if plain else (ALLOWED, REFUSED)
         urls = [allowed, *(target.url for target in refused)]
         control = self.outside([*command, *urls], env=env)
-        self.assertEqual(statuses(control.output, urls), ["200"] * len(urls), control)
+        # New versions of Node do not find an IPv6 address in a certificate: it was reached.
+        reached = control.output.replace("error ERR_TLS_CERT_ALTNAME_INVALID", "200")
+        self.assertEqual(statuses(reached, urls), ["200"] * len(urls), control)
         answered = len(self.lab.web_log())
 
         grants = [PLAIN if plain else API, *self.reads, *allow]
