@@ -71,6 +71,12 @@ sys::Fd receive_inner_socket(const sys::Fd& channel, wire::Family family) {
   return sys::Fd(fd);
 }
 
+// What a listener accepts has its options.
+void send_at_once(const Socket& listener) {
+  const int on = 1;
+  (void)::setsockopt(listener.fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
 bool has_caller(const Socket& listener) {
   pollfd poll{.fd = listener.fd(), .events = POLLIN, .revents = 0};
   return ::poll(&poll, 1, 0) != 0;
@@ -213,7 +219,10 @@ bool Broker::take(SocketKind kind, std::uint16_t port, sys::Fd fd) {
     case SocketKind::redirect:
     case SocketKind::proxy:
     case SocketKind::dns_streams:
-    case SocketKind::published: accept(std::move(socket), {kind, port}); return true;
+    case SocketKind::published:
+      send_at_once(*socket);
+      accept(std::move(socket), {kind, port});
+      return true;
     case SocketKind::inner_sockets: return false;
   }
   socket->owner = readers_.back().get();
@@ -261,14 +270,14 @@ Task Broker::accept(SocketPtr socket, Listener listener) {
 }
 
 void Broker::serve(sys::Fd client, Listener listener) {
-  const int on = 1;
-  (void)::setsockopt(client.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   const bool is_captured =
       listener.kind == SocketKind::capture || listener.kind == SocketKind::redirect;
   const auto where = is_captured ? destination(client, listener.kind) : std::nullopt;
   SocketPtr socket = loop_.adopt(std::move(client));
   if (!socket) return;
   if (is_captured != where.has_value() || !has_room()) return reset_on_close(*socket);
+  // Most clients have spoken by now: it is cheaper to try than to ask.
+  socket->is_readable = true;
   switch (listener.kind) {
     case SocketKind::capture:
     case SocketKind::redirect:

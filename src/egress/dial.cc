@@ -38,6 +38,7 @@ SocketPtr begin(Loop& loop, const Address& address, std::uint16_t port, int& err
 
 // The error of a connect that came to its end; 0: connected.
 int outcome(const Socket& socket) {
+  if (!socket.has_failed) return 0;
   int error = 0;
   socklen_t size = sizeof(error);
   if (::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size) != 0) return errno;

@@ -14,7 +14,13 @@ Async<ssize_t> read_some(Loop& loop, Socket& socket, std::span<char> into, Time 
       case Woken::cancelled: co_return taken_away;
     }
     const ssize_t size = ::recv(socket.fd(), into.data(), into.size(), MSG_DONTWAIT);
-    if (size >= 0) co_return size;
+    if (size >= 0) {
+      // Less than there was room for: the rest, if any, is told of by a new event. Its end may have
+      // been told already.
+      const bool is_all = static_cast<std::size_t>(size) < into.size();
+      if (is_all && !socket.has_ended && !socket.has_failed) socket.is_readable = false;
+      co_return size;
+    }
     if (errno == EAGAIN) socket.is_readable = false;
     if (errno != EAGAIN && errno != EINTR) co_return failed;
   }

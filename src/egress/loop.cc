@@ -91,10 +91,21 @@ void Loop::dispatch(Socket& socket, std::uint32_t events) {
   if (socket.fd() < 0) return;
   socket.has_failed |= (events & (EPOLLERR | EPOLLHUP)) != 0;
   socket.is_readable |= (events & (EPOLLIN | EPOLLRDHUP | EPOLLERR | EPOLLHUP)) != 0;
+  socket.has_ended |= (events & EPOLLRDHUP) != 0;
   socket.is_writable |= (events & (EPOLLOUT | EPOLLERR | EPOLLHUP)) != 0;
   if (socket.is_readable && socket.reader_ != nullptr) wake(*socket.reader_, Woken::ready);
   if (socket.is_writable && socket.writer_ != nullptr) wake(*socket.writer_, Woken::ready);
   if (socket.fd() >= 0 && socket.owner != nullptr) socket.owner->on_event(socket);
+}
+
+// Who has hung up can wait until those who are still there were served.
+void Loop::dispatch_all(std::span<const epoll_event> events) {
+  for (const bool has_hung_up : {false, true}) {
+    for (const epoll_event& event : events) {
+      if (((event.events & EPOLLHUP) != 0) != has_hung_up) continue;
+      dispatch(*static_cast<Socket*>(event.data.ptr), event.events);
+    }
+  }
 }
 
 void Loop::run_timers() {
@@ -125,10 +136,7 @@ void Loop::run() {
         ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout());
     if (count < 0 && errno != EINTR) return;
     now_ = Clock::now();
-    for (int i = 0; i < count; ++i) {
-      const auto& event = events[static_cast<std::size_t>(i)];
-      dispatch(*static_cast<Socket*>(event.data.ptr), event.events);
-    }
+    dispatch_all(std::span(events).first(static_cast<std::size_t>(std::max(count, 0))));
     retired_.clear();
   }
 }

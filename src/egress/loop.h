@@ -61,6 +61,7 @@ class Socket {
   // What the kernel said last. Whoever meets EAGAIN takes it back.
   bool is_readable = false;
   bool is_writable = false;
+  bool has_ended = false;   // the peer will send nothing more than what is there
   bool has_failed = false;  // EPOLLERR or EPOLLHUP
 
   Owner* owner = nullptr;
@@ -177,6 +178,7 @@ class Loop {
   void forget(Wait& wait);
   void wake(Wait& wait, Woken woken);
   void dispatch(Socket& socket, std::uint32_t events);
+  void dispatch_all(std::span<const epoll_event> events);
   void run_timers();
   [[nodiscard]] int timeout() const;
   void retire(Socket* socket);
