@@ -55,20 +55,40 @@ Result<std::uint64_t> read_number(Value object, std::string_view key, std::uint6
   return *number;
 }
 
-Result<Rule> read_rule(Value value) {
-  constexpr std::string_view keys[] = {"capability", "at"};
-  TRY(check_keys(value, keys));
-  const Value capability = TRY(member(value, "capability", Kind::string));
+Result<core::Capability> read_capability(Value object) {
+  const Value capability = TRY(member(object, "capability", Kind::string));
   auto parsed = core::parse_capability(capability.text(), {});
   if (!parsed) {
     parsed.error().where = capability.span();
     return std::unexpected(std::move(parsed).error());
   }
-  const auto* connect =
-      parsed->size() == 1 ? std::get_if<core::NetConnect>(&parsed->front()) : nullptr;
-  if (connect == nullptr) return fail(capability.span(), "a rule is one net:connect");
+  if (parsed->size() != 1) return fail(capability.span(), "one capability is needed");
+  return std::move(parsed->front());
+}
+
+Result<Rule> read_rule(Value value) {
+  constexpr std::string_view keys[] = {"capability", "at"};
+  TRY(check_keys(value, keys));
+  const core::Capability capability = TRY(read_capability(value));
+  const auto* connect = std::get_if<core::NetConnect>(&capability);
+  if (connect == nullptr) return fail(value.span(), "a rule is one net:connect");
   return Rule{
-      .connect = *connect, .text = print(parsed->front()), .position = TRY(read_text(value, "at"))};
+      .connect = *connect, .text = print(capability), .position = TRY(read_text(value, "at"))};
+}
+
+Result<Seal> read_seal(Value value) {
+  constexpr std::string_view keys[] = {"capability", "placeholder", "at"};
+  TRY(check_keys(value, keys));
+  const core::Capability capability = TRY(read_capability(value));
+  const auto* env = std::get_if<core::EnvCapability>(&capability);
+  if (env == nullptr || env->to.empty()) {
+    return fail(value.span(), "a seal is one env:inject with to=");
+  }
+  Seal out{.env = *env,
+           .placeholder = TRY(read_text(value, "placeholder")),
+           .position = TRY(read_text(value, "at"))};
+  if (out.placeholder.empty()) return fail(value.span(), "a seal needs a placeholder");
+  return out;
 }
 
 struct LimitField {
@@ -95,12 +115,20 @@ Result<EgressLimits> read_limits(Value value) {
 
 }  // namespace
 
+bool is_sealed(const Policy& policy, const core::HostPattern& host, std::uint16_t port) {
+  return std::ranges::any_of(policy.seals, [&](const Seal& seal) {
+    return std::ranges::any_of(seal.env.to, [&](const core::Endpoint& endpoint) {
+      return core::matches(endpoint, {.host = host, .port = port});
+    });
+  });
+}
+
 Result<Policy> read_policy(std::string_view json) {
   auto document = text::parse_json(std::string(json));
   if (!document) return std::unexpected(document.error().front());
   const Value root = document->root();
-  constexpr std::string_view keys[] = {"server", "sandbox",    "policyHash",
-                                       "rules",  "publicOnly", "limits"};
+  constexpr std::string_view keys[] = {"server",     "sandbox", "policyHash", "rules",
+                                       "publicOnly", "limits",  "seals"};
   TRY(check_keys(root, keys));
   Policy out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
   out.server = TRY(read_text(root, "server"));
@@ -108,6 +136,9 @@ Result<Policy> read_policy(std::string_view json) {
   out.hash = TRY(read_text(root, "policyHash"));
   for (const Value rule : TRY(member(root, "rules", Kind::array)).elements()) {
     out.rules.push_back(TRY(read_rule(rule)));
+  }
+  for (const Value seal : TRY(member(root, "seals", Kind::array)).elements()) {
+    out.seals.push_back(TRY(read_seal(seal)));
   }
   out.public_only = TRY(member(root, "publicOnly", Kind::boolean)).text() == "true";
   out.limits = TRY(read_limits(*root.find("limits")));
@@ -121,6 +152,11 @@ std::string print_policy(const Policy& policy) {
   for (const Rule& rule : policy.rules) {
     json.begin_object().key("capability").string(rule.text);
     json.key("at").string(rule.position).end_object();
+  }
+  json.end_array().key("seals").begin_array();
+  for (const Seal& seal : policy.seals) {
+    json.begin_object().key("capability").string(print(core::Capability(seal.env)));
+    json.key("placeholder").string(seal.placeholder).key("at").string(seal.position).end_object();
   }
   json.end_array().key("publicOnly").boolean(policy.public_only).key("limits").begin_object();
   for (const LimitField& field : limit_fields) {

@@ -2,6 +2,8 @@
 //
 //   {"server": "github", "sandbox": "5f2c9a11", "policyHash": "sha256:...",
 //    "rules": [{"capability": "net:connect:api.github.com:443", "at": "github.json:12:7"}],
+//    "seals": [{"capability": "env:inject:GITHUB_TOKEN?to=api.github.com:443",
+//               "placeholder": "ghp_...", "at": "github.json:13:7"}],
 //    "publicOnly": false,
 //    "limits": {"connections": 512, "perSecond": 100, "bytes": 0, "idleSeconds": 900,
 //               "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
@@ -31,14 +33,27 @@ struct EgressLimits {
   std::uint32_t dial_seconds = 20;   // until the origin has answered
 };
 
+// A sealed variable: what stands for it inside, and where its value may go. The value itself comes
+// another way (wire::secrets_fd).
+struct Seal {
+  core::EnvCapability env;
+  std::string placeholder;
+  std::string position;  // where it is declared
+};
+
 struct Policy {
   std::string server;
   std::string sandbox;  // names this run in the audit log
   std::string hash;
   std::vector<Rule> rules;
+  std::vector<Seal> seals;
   bool public_only = false;  // assert:fetch.block_rfc1918: private addresses even if named
   EgressLimits limits;
 };
+
+// True if a secret may go there: such connections are terminated.
+[[nodiscard]] bool is_sealed(const Policy& policy, const core::HostPattern& host,
+                             std::uint16_t port);
 
 [[nodiscard]] Result<Policy> read_policy(std::string_view json);
 [[nodiscard]] std::string print_policy(const Policy& policy);

@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view example =
     R"({"server":"github","sandbox":"5f2c9a11","policyHash":"sha256:00",)"
     R"("rules":[{"capability":"net:connect:api.github.com:443","at":"github.json:12:7"}],)"
-    R"("publicOnly":false,)"
+    R"("seals":[{"capability":"env:inject:TOKEN?to=api.github.com:443","placeholder":"ghp_x",)"
+    R"("at":"github.json:13:7"}],"publicOnly":false,)"
     R"("limits":{"connections":512,"perSecond":100,"idleSeconds":900,"headBytes":65536,)"
     R"("helloSeconds":15,"dialSeconds":20,"bytes":0}})";
 
@@ -37,6 +38,12 @@ TEST(Policy, IsReadAsWritten) {
   EXPECT_EQ(policy->rules[0].text, "net:connect:api.github.com:443");
   EXPECT_EQ(policy->rules[0].position, "github.json:12:7");
   EXPECT_EQ(policy->rules[0].connect.endpoint, *core::parse_endpoint("api.github.com:443"));
+  ASSERT_EQ(policy->seals.size(), 1U);
+  EXPECT_EQ(policy->seals[0].env.name, "TOKEN");
+  EXPECT_EQ(policy->seals[0].placeholder, "ghp_x");
+  EXPECT_TRUE(is_sealed(*policy, *core::parse_host("api.github.com"), 443));
+  EXPECT_FALSE(is_sealed(*policy, *core::parse_host("api.github.com"), 80));
+  EXPECT_FALSE(is_sealed(*policy, *core::parse_host("github.com"), 443));
   EXPECT_FALSE(policy->public_only);
   EXPECT_EQ(policy->limits.connections, 512U);
   EXPECT_EQ(policy->limits.dial_seconds, 20U);
@@ -62,6 +69,10 @@ TEST(Policy, IsRefusedUnlessItIsExactlyOne) {
       with("\"server\":\"github\"", "\"server\":1"),
       with("\"server\":\"github\"", "\"server\":\"a\",\"server\":\"b\""),
       with("\"publicOnly\":false,", ""),
+      with("?to=api.github.com:443", ""),
+      with("env:inject:TOKEN", "env:inject:token"),
+      with("\"ghp_x\"", "\"\""),
+      with("\"placeholder\"", "\"placeholder\""),
       with("\"publicOnly\":false", "\"publicOnly\":0"),
       with("\"publicOnly\":false", "\"publicOnly\":\"true\""),
       with("net:connect:api.github.com:443", "net:connect:api.github.com:0"),

@@ -1,6 +1,6 @@
 // What the supervisor and capgate-broker say to each other. Both sides are built from this file.
 //
-// The broker is started with the four descriptors below and nothing else. It reads its policy,
+// The broker is started with the descriptors below and nothing else. It reads its policy,
 // confines itself and answers with one Answer. Then it is handed the sockets that capgate-init made
 // inside the sandbox's network namespace, in messages of one SocketKind per descriptor. It ends
 // when the control socket does.
@@ -21,6 +21,10 @@ namespace capgate::egress::wire {
 inline constexpr int control_fd = 3;  // SOCK_SEQPACKET
 inline constexpr int audit_fd = 4;    // open for reading and appending, locked by the supervisor
 inline constexpr int policy_fd = 5;   // JSON, see egress/policy.h
+// Only where a secret is sealed, for capgate-broker-tls:
+inline constexpr int secrets_fd = 6;  // a pipe, see secrets/handover.h
+inline constexpr int renewal_fd =
+    7;  // to the renewer (secrets/renewal.h); closed where none expires
 
 enum class SocketKind : std::uint16_t {
   capture,        // TCP, listening inside: its own address is what the program asked for

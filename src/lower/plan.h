@@ -78,6 +78,12 @@ struct PlanNetwork {
   [[nodiscard]] bool is_declared() const { return dns || !published.empty(); }
 };
 
+// A sealed variable: the server gets a placeholder, the broker puts the value into requests.
+struct PlanSeal {
+  core::EnvCapability env;
+  std::string position;  // "github.json:12:7"
+};
+
 struct Plan {
   std::string server;
   std::string version;
@@ -91,7 +97,8 @@ struct Plan {
   PlanNetwork network;
   std::vector<std::pair<std::string, std::string>> environment;  // fixed names and values
   std::vector<std::string> env_read;
-  std::vector<std::string> env_inject;
+  std::vector<std::string> env_inject;  // whose values the server holds
+  std::vector<PlanSeal> seals;          // whose values it does not
   std::vector<std::string> programs;  // exec:spawn names
   std::vector<PlanHole> holes;
 };

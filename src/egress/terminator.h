@@ -1,0 +1,48 @@
+// Who speaks TLS in a client's place, for endpoints that carry a sealed secret. capgate-broker has
+// none of it: a sandbox without sealed secrets runs no TLS code at all. capgate-broker-tls brings
+// one (src/seal).
+//
+// Connections calls it when the client's hello was read, its name was allowed and the origin was
+// dialled. Both lanes of the tunnel are held, so the terminator moves the bytes itself and tells
+// how many (Tunnel::add_bytes); the tunnel still ends it when it is idle, used up or over.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "egress/decide.h"
+#include "egress/hello.h"
+#include "egress/task.h"
+#include "egress/tunnel.h"
+
+namespace capgate::egress {
+
+class Terminator {
+ public:
+  Terminator() = default;
+  Terminator(const Terminator&) = delete;
+  Terminator& operator=(const Terminator&) = delete;
+  Terminator(Terminator&&) = delete;
+  Terminator& operator=(Terminator&&) = delete;
+  virtual ~Terminator() = default;
+
+  struct Arrival {
+    Flow flow;                // said == host, as decided
+    std::string hello_bytes;  // what was read of the client, to the end of the hello or beyond
+    ClientHello hello;
+  };
+  struct Served {
+    enum class How : unsigned char {
+      done,               // over, in whatever way: the tunnel is to be ended as `ending` says
+      taken_away,         // the tunnel has ended meanwhile: touch nothing of it
+      broken_certificate  // nothing was said to the client; `text` says what is wrong
+    };
+    How how = How::done;
+    Ending ending = Ending::closed;
+    std::string text;
+  };
+  // First the origin's handshake, then the client's, then requests until the connection is over.
+  virtual Async<Served> serve(Tunnel& tunnel, Arrival arrival) = 0;
+};
+
+}  // namespace capgate::egress
