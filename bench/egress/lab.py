@@ -72,7 +72,7 @@ def policy(*ports):
     rules = [{"capability": f"net:connect:127.0.0.1:{port}?proto=tcp", "at": "bench.json:1:1"}
              for port in ports]
     return {"server": "bench", "sandbox": "00000001", "policyHash": "sha256:" + "0" * 64,
-            "rules": rules, "seals": [], "publicOnly": False,
+            "rules": rules, "seals": [], "roots": {"file": "", "directory": ""}, "publicOnly": False,
             "limits": {"connections": 20000, "perSecond": 1000000, "bytes": 0, "idleSeconds": 900,
                        "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
 

@@ -68,7 +68,7 @@ std::set<std::string> readable_directories() {
   return out;
 }
 
-std::string limit_files() {
+std::string limit_files(const Needs& needs) {
   const int abi = sandbox::probe_landlock_abi();
   if (abi < 1) return "this kernel has no Landlock";
   struct {
@@ -81,7 +81,9 @@ std::string limit_files() {
                                                  sandbox::landlock_attribute_size(abi), 0)));
   if (rules.get() < 0) return failed("landlock_create_ruleset");
   const std::uint64_t read = sandbox::landlock_access({"read_file", "read_dir"}, abi);
-  for (const std::string& directory : readable_directories()) {
+  std::set<std::string> directories = readable_directories();
+  directories.insert(needs.directories.begin(), needs.directories.end());
+  for (const std::string& directory : directories) {
     const sys::Fd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (parent.get() < 0) continue;
     const landlock_path_beneath_attr rule{.allowed_access = read, .parent_fd = parent.get()};
@@ -95,10 +97,11 @@ std::string limit_files() {
   return {};
 }
 
-std::string limit_calls() {
+std::string limit_calls(const Needs& needs) {
   std::vector<lower::Rule> rules;
   rules.reserve(needed.size() + 8);
   for (const core::SyscallId call : needed) rules.push_back({call, lower::allow});
+  if (needs.locked_memory) rules.push_back({core::syscall("mlock"), lower::allow});
   constexpr std::uint32_t all = ~0U;
   for (const std::uint32_t family : {std::uint32_t{AF_INET}, std::uint32_t{AF_INET6}}) {
     rules.push_back({core::syscall("socket"),
@@ -124,11 +127,11 @@ std::string limit_calls() {
 
 }  // namespace
 
-std::string confine() {
+std::string confine(const Needs& needs) {
   if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return failed("PR_SET_DUMPABLE");
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return failed("PR_SET_NO_NEW_PRIVS");
-  if (std::string why = limit_files(); !why.empty()) return why;
-  return limit_calls();
+  if (std::string why = limit_files(needs); !why.empty()) return why;
+  return limit_calls(needs);
 }
 
 }  // namespace capgate::broker

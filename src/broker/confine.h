@@ -4,10 +4,17 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace capgate::broker {
 
+// What a broker needs beyond the rest.
+struct Needs {
+  std::vector<std::string> directories;  // to be read
+  bool locked_memory = false;
+};
+
 // What failed, or empty. There is no half of it: a broker that is not confined must not start.
-[[nodiscard]] std::string confine();
+[[nodiscard]] std::string confine(const Needs& needs);
 
 }  // namespace capgate::broker

@@ -61,9 +61,17 @@ std::string repetition(const AuditRecord& record) {
   return counted(*record.count, "time");
 }
 
+std::string request_line(const AuditRecord& record) {
+  if (record.method.empty()) return "";
+  std::string out = format("{} {}", record.method, record.path);
+  if (record.status) out += format(" -> {}", *record.status);
+  if (!record.secrets.empty()) out += format(" with {}", record.secrets);
+  return out;
+}
+
 // Why, and what came of it.
 std::string account(const AuditRecord& record) {
-  std::string out;
+  std::string out = request_line(record);
   if (verdict(record) == false) {
     add_part(out, record.text.empty() ? record.reason : record.text);
   } else {

@@ -164,6 +164,7 @@ std::string_view event_name(AuditEvent::Kind kind) {
     case AuditEvent::Kind::inbound: return "inbound";
     case AuditEvent::Kind::close: return "close";
     case AuditEvent::Kind::limit: return "limit";
+    case AuditEvent::Kind::request: return "request";
   }
   return "";
 }
@@ -247,6 +248,10 @@ void AuditLog::compose(const AuditEvent& event) {
   append_text(line_, {"address", event.address});
   append_text(line_, {"serverName", event.server_name, longest_foreign, Backslash::escaped});
   append_text(line_, {"protocol", event.protocol});
+  append_text(line_, {"method", event.method, longest_foreign, Backslash::escaped});
+  append_text(line_, {"path", event.path, longest_foreign, Backslash::escaped});
+  append_positive(line_, "status", event.status);
+  append_text(line_, {"secrets", event.secrets, longest_own});
   if (event.allowed) append_word(line_, "verdict", *event.allowed ? "allowed" : "denied");
   append_text(line_, {"rule", event.rule, longest_own});
   append_text(line_, {"at", event.position, longest_own});

@@ -34,6 +34,7 @@ struct AuditEvent {
     inbound,  // a connection to a published port
     close,    // of a flow that was opened
     limit,    // a limit of the sandbox was reached
+    request,  // on a terminated connection, with its answer's status or why it was refused
   };
   Kind kind = Kind::connect;
   std::uint64_t flow = 0;                 // 0: none
@@ -42,6 +43,10 @@ struct AuditEvent {
   std::string_view address;               // that was dialled
   std::string_view server_name;           // SNI or Host, as sent
   std::string_view protocol;              // tls, http, tcp, udp, socks5 ...
+  std::string_view method;                // of a request
+  std::string_view path;                  // of a request, as the client sent it, without its query
+  std::uint64_t status = 0;               // of its answer; 0: none
+  std::string_view secrets;               // whose values it was given: names, with commas
   std::optional<bool> allowed;            // the verdict
   std::string_view rule;                  // the capability that allowed it or came closest
   std::string_view position;              // of the rule, in its manifest

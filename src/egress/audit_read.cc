@@ -15,8 +15,9 @@ namespace {
 
 using Kind = AuditEvent::Kind;
 
-constexpr std::array kinds = {Kind::start,   Kind::restart, Kind::end,   Kind::dns,  Kind::connect,
-                              Kind::refused, Kind::inbound, Kind::close, Kind::limit};
+constexpr std::array kinds = {Kind::start,   Kind::restart, Kind::end,     Kind::dns,
+                              Kind::connect, Kind::refused, Kind::inbound, Kind::close,
+                              Kind::limit,   Kind::request};
 
 // Walks over one line. After the first mistake nothing is read any more.
 class Cursor {
@@ -159,6 +160,10 @@ std::expected<AuditRecord, AuditMistake> read_audit_line(std::string_view line) 
   read_text(cursor, "address", record.address);
   read_text(cursor, "serverName", record.server_name);
   read_text(cursor, "protocol", record.protocol);
+  read_text(cursor, "method", record.method);
+  read_text(cursor, "path", record.path);
+  read_positive(cursor, "status", record.status);
+  read_text(cursor, "secrets", record.secrets);
   read_verdict(cursor, record);
   read_text(cursor, "rule", record.rule);
   read_text(cursor, "at", record.position);

@@ -34,6 +34,10 @@ struct AuditRecord {
   std::string address;
   std::string server_name;
   std::string protocol;
+  std::string method;
+  std::string path;
+  std::optional<std::uint64_t> status;
+  std::string secrets;
   std::optional<bool> allowed;
   std::string rule;
   std::string position;

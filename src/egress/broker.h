@@ -54,6 +54,10 @@ class Broker {
   void end();
 
   [[nodiscard]] Loop& loop() { return loop_; }
+  [[nodiscard]] const Policy& policy() const { return policy_; }
+  [[nodiscard]] Journal& journal() { return journal_; }
+  // It ends after the broker's end().
+  void use(Terminator& terminator) { connections_.use(terminator); }
 
  private:
   class DnsDatagrams;

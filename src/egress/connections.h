@@ -23,6 +23,7 @@
 #include "egress/opening.h"
 #include "egress/policy.h"
 #include "egress/resolver.h"
+#include "egress/terminator.h"
 #include "egress/tunnel.h"
 #include "egress/wire.h"
 
@@ -31,6 +32,9 @@ namespace capgate::egress {
 class Connections {
  public:
   Connections(Loop& loop, const Policy& policy, NameBook& names, Journal& journal);
+
+  // For endpoints that carry a secret; without one they are refused. It outlives this.
+  void use(Terminator& terminator) { terminator_ = &terminator; }
 
   Task captured(SocketPtr client, Address to, std::uint16_t port);
   Task proxied(SocketPtr client);
@@ -59,6 +63,8 @@ class Connections {
     Opening opening;
     Manner manner = Manner::none;
     bool is_proxied_http = false;  // absolute-form: heads are rewritten
+    bool is_sealed = false;        // a secret may go there: TLS, and terminated
+    Address dialled;
   };
   // A connection that is no tunnel yet.
   class Counted {
@@ -82,6 +88,10 @@ class Connections {
 
   // Each is false when the flow is refused; it has been told then.
   [[nodiscard]] bool is_allowed(Attempt& attempt);
+  // Before anything is dialled.
+  [[nodiscard]] static bool must_hear_client(const Attempt& attempt) {
+    return attempt.is_sealed || must_speak_first(attempt.verdict);
+  }
   [[nodiscard]] bool is_spoken_well(Attempt& attempt, Heard heard);
   [[nodiscard]] Async<Dialled> admit(Socket& client, Attempt& attempt);
   [[nodiscard]] Async<Dialled> open(Attempt& attempt);
@@ -93,12 +103,18 @@ class Connections {
   Async<bool> pass_on(Tunnel& tunnel, Opening& opening, std::size_t size);
   Async<bool> pass_opening(Tunnel& tunnel, Attempt& attempt);
 
+  // TLS that carries secrets.
+  Async<bool> terminate(Tunnel& tunnel, Attempt& attempt);
+  Async<bool> show_certificate(Tunnel& tunnel, Attempt& attempt);
+
   // Plain HTTP: every request of the connection is looked at.
   Async<bool> pass_requests(Tunnel& tunnel, Attempt attempt);
   Async<bool> pass_upgrade(Tunnel& tunnel, Attempt& attempt);
   Async<bool> pass_body(Tunnel& tunnel, Attempt& attempt);
   Async<bool> read_next_head(Tunnel& tunnel, Attempt& attempt);
   [[nodiscard]] bool is_same_place(const Attempt& attempt);
+  // A placeholder in plain text would be sent on to somebody it is not for.
+  [[nodiscard]] bool shows_placeholder(const Attempt& attempt, std::string_view bytes);
 
   [[nodiscard]] core::HostPattern meant_by(const core::HostPattern& host, std::uint16_t port);
   Async<std::optional<Attempt>> hear_proxy_client(Socket& client);
@@ -113,6 +129,8 @@ class Connections {
   Resolver resolver_;
   OwnAddresses own_;
   Tunnels tunnels_;
+  Terminator* terminator_ = nullptr;
+  std::vector<const Tunnel*> redialling_;
   std::size_t opening_ = 0;
 };
 

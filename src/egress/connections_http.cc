@@ -1,6 +1,8 @@
 // Plain HTTP: every request of a connection names its host, so every one is looked at.
+#include <algorithm>
 #include <array>
 
+#include "base/format.h"
 #include "egress/connections.h"
 #include "egress/io.h"
 
@@ -8,6 +10,12 @@ namespace capgate::egress {
 namespace {
 
 constexpr std::size_t chunk_size = 16384;
+
+std::size_t longest_placeholder(const Policy& policy) {
+  std::size_t out = 0;
+  for (const Seal& seal : policy.seals) out = std::max(out, seal.placeholder.size());
+  return out;
+}
 
 }  // namespace
 
@@ -21,6 +29,10 @@ Async<bool> Connections::pass_requests(Tunnel& tunnel, Attempt attempt) {
       co_return false;
     }
     const std::string_view bytes = std::string_view(opening.bytes).substr(0, head.size);
+    if (shows_placeholder(attempt, bytes)) {
+      tunnels_.end(tunnel, Ending::denied);
+      co_return false;
+    }
     const std::string sent = attempt.is_proxied_http ? to_origin_form(bytes, head)
                                                      : std::string(bytes.substr(opening.passed));
     const ssize_t size = co_await write_all(loop_, tunnel.origin(), sent, never);
@@ -74,6 +86,7 @@ Async<bool> Connections::pass_upgrade(Tunnel& tunnel, Attempt& attempt) {
 Async<bool> Connections::pass_body(Tunnel& tunnel, Attempt& attempt) {
   std::string& bytes = attempt.opening.bytes;
   BodyReader body(attempt.opening.head);
+  std::string seen;  // the end of what has passed: a placeholder may come in pieces
   while (!body.is_done()) {
     if (bytes.empty()) {
       std::array<char, chunk_size> chunk;
@@ -90,6 +103,14 @@ Async<bool> Connections::pass_body(Tunnel& tunnel, Attempt& attempt) {
       refuse(attempt, "malformed", "the body of its request is not strict HTTP/1.1");
       tunnels_.end(tunnel, Ending::denied);
       co_return false;
+    }
+    if (!policy_.seals.empty()) {
+      seen.append(bytes, 0, taken);
+      if (shows_placeholder(attempt, seen)) {
+        tunnels_.end(tunnel, Ending::denied);
+        co_return false;
+      }
+      seen.erase(0, seen.size() - std::min(seen.size(), longest_placeholder(policy_)));
     }
     const ssize_t size =
         co_await write_all(loop_, tunnel.origin(), std::string_view(bytes).substr(0, taken), never);
@@ -123,6 +144,16 @@ Async<bool> Connections::read_next_head(Tunnel& tunnel, Attempt& attempt) {
   // The answers to what was allowed before may still be on their way.
   tunnels_.finish(tunnel, LaneName::to_origin);
   co_return false;
+}
+
+bool Connections::shows_placeholder(const Attempt& attempt, std::string_view bytes) {
+  for (const Seal& seal : policy_.seals) {
+    if (!bytes.contains(seal.placeholder)) continue;
+    refuse(attempt, "plain-text",
+           format("the placeholder of {} in a request without TLS", seal.env.name));
+    return true;
+  }
+  return false;
 }
 
 // A proxy's client may ask for another place on the same connection; this one leads to one place.

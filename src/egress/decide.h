@@ -59,6 +59,7 @@ struct Flow {
   bool encrypted_hello = false;            // TLS: an ECH extension, so `said` is the outer name
   std::string method;                      // HTTP
   std::string path;                        // HTTP, the target without its query
+  bool terminated = false;                 // TLS that the broker itself speaks: requests are seen
 
   std::optional<core::HostPattern> address;  // what is going to be dialled
   bool address_is_own = false;               // it is one of this host's

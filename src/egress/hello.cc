@@ -19,6 +19,7 @@ constexpr std::size_t message_head = 4;
 constexpr std::size_t longest_record = 16384;
 constexpr std::size_t longest_hello = std::size_t{64} * 1024;
 constexpr std::size_t server_name_extension = 0;
+constexpr std::size_t protocols_extension = 16;
 constexpr std::size_t encrypted_hello_extension = 0xfe0d;
 
 // TLS 1.0 to 1.2; 1.3 calls itself 1.2 here. SSL 3 is not spoken any more.
@@ -67,6 +68,16 @@ std::optional<std::string> parse_server_name(Bytes extension) {
   return std::string(name.begin(), name.end());
 }
 
+std::optional<std::string> parse_protocols(Bytes extension) {
+  Fields fields(extension);
+  const Bytes list = fields.vector(2);
+  if (!fields.ended_well() || list.empty()) return std::nullopt;
+  for (Fields names(list); !names.is_empty();) {
+    if (names.vector(1).empty() || !names.ok()) return std::nullopt;
+  }
+  return std::string(list.begin(), list.end());
+}
+
 std::optional<ClientHello> parse_extensions(Bytes extensions) {
   ClientHello hello;
   Fields fields(extensions);
@@ -79,6 +90,10 @@ std::optional<ClientHello> parse_extensions(Bytes extensions) {
       if (!name || hello.has_server_name) return std::nullopt;
       hello.has_server_name = true;
       hello.server_name = *std::move(name);
+    } else if (type == protocols_extension) {
+      std::optional<std::string> protocols = parse_protocols(content);
+      if (!protocols || !hello.protocols.empty()) return std::nullopt;
+      hello.protocols = *std::move(protocols);
     } else if (type == encrypted_hello_extension) {
       if (hello.encrypted_hello) return std::nullopt;
       hello.encrypted_hello = true;

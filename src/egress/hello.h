@@ -23,6 +23,7 @@ struct ClientHello {
   bool has_server_name = false;
   std::string server_name;       // as sent, unchecked: parse it with core::parse_host
   bool encrypted_hello = false;  // the encrypted_client_hello extension
+  std::string protocols;         // ALPN's list as sent: each name after a byte of its length
 };
 
 struct HelloReading {

@@ -104,6 +104,32 @@ void Journal::tell_refusal(const FlowRecord& record, const Flow& /*flow*/, Audit
                     print_remedy(event.remedy)));
 }
 
+bool Journal::request(const FlowRecord& record, const RequestNote& note) {
+  AuditEvent event{.kind = AuditEvent::Kind::request};
+  event.flow = record.number;
+  event.host = record.host;
+  event.port = record.port;
+  event.method = note.method;
+  event.path = note.path;
+  event.status = static_cast<std::uint64_t>(std::max(note.status, 0));
+  event.secrets = note.secrets;
+  event.allowed = note.reason.empty();
+  if (note.rule != nullptr) {
+    event.rule = note.rule->text;
+    event.position = note.rule->position;
+  }
+  event.reason = note.reason;
+  event.text = note.text;
+  event.remedy = note.remedy;
+  const bool is_written = log_.append(event);
+  if (note.reason.empty()) return is_written;
+  const std::string where = print_destination(record.host, record.port);
+  say(format("{} {}", where, note.reason),
+      format("request {} {} to {} refused: {}{}", audit_text(note.method), audit_text(note.path),
+             audit_text(where), audit_text(note.text), print_remedy(note.remedy)));
+  return is_written;
+}
+
 void Journal::close(const FlowRecord& record, std::uint64_t sent, std::uint64_t received,
                     std::string_view reason) {
   AuditEvent event = event_of(record, {}, AuditEvent::Kind::close);

@@ -38,6 +38,18 @@ class Journal {
   // What is refused for another reason than the policy's rules.
   void refuse(const FlowRecord& record, const Flow& flow, std::string_view reason,
               std::string_view text);
+  struct RequestNote {
+    std::string_view method;
+    std::string_view path;  // as the client sent it: with placeholders, without its query
+    int status = 0;
+    std::string_view secrets;
+    std::string_view reason;  // of a refusal; empty: allowed
+    std::string_view text;
+    std::string_view remedy;
+    const Rule* rule = nullptr;
+  };
+  // One request of a terminated connection. False: it could not be written.
+  [[nodiscard]] bool request(const FlowRecord& record, const RequestNote& note);
   [[nodiscard]] bool allow_inbound(const FlowRecord& record);
   void close(const FlowRecord& record, std::uint64_t sent, std::uint64_t received,
              std::string_view reason);

@@ -128,7 +128,7 @@ Result<Policy> read_policy(std::string_view json) {
   if (!document) return std::unexpected(document.error().front());
   const Value root = document->root();
   constexpr std::string_view keys[] = {"server",     "sandbox", "policyHash", "rules",
-                                       "publicOnly", "limits",  "seals"};
+                                       "publicOnly", "limits",  "seals",      "roots"};
   TRY(check_keys(root, keys));
   Policy out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
   out.server = TRY(read_text(root, "server"));
@@ -140,6 +140,11 @@ Result<Policy> read_policy(std::string_view json) {
   for (const Value seal : TRY(member(root, "seals", Kind::array)).elements()) {
     out.seals.push_back(TRY(read_seal(seal)));
   }
+  const Value roots = TRY(member(root, "roots", Kind::object));
+  constexpr std::string_view root_keys[] = {"file", "directory"};
+  TRY(check_keys(roots, root_keys));
+  out.roots_file = TRY(read_text(roots, "file"));
+  out.roots_directory = TRY(read_text(roots, "directory"));
   out.public_only = TRY(member(root, "publicOnly", Kind::boolean)).text() == "true";
   out.limits = TRY(read_limits(*root.find("limits")));
   return out;
@@ -158,7 +163,9 @@ std::string print_policy(const Policy& policy) {
     json.begin_object().key("capability").string(print(core::Capability(seal.env)));
     json.key("placeholder").string(seal.placeholder).key("at").string(seal.position).end_object();
   }
-  json.end_array().key("publicOnly").boolean(policy.public_only).key("limits").begin_object();
+  json.end_array().key("roots").begin_object().key("file").string(policy.roots_file);
+  json.key("directory").string(policy.roots_directory).end_object();
+  json.key("publicOnly").boolean(policy.public_only).key("limits").begin_object();
   for (const LimitField& field : limit_fields) {
     json.key(field.key).number(policy.limits.*field.member);
   }

@@ -4,6 +4,7 @@
 //    "rules": [{"capability": "net:connect:api.github.com:443", "at": "github.json:12:7"}],
 //    "seals": [{"capability": "env:inject:GITHUB_TOKEN?to=api.github.com:443",
 //               "placeholder": "ghp_...", "at": "github.json:13:7"}],
+//    "roots": {"file": "", "directory": ""},
 //    "publicOnly": false,
 //    "limits": {"connections": 512, "perSecond": 100, "bytes": 0, "idleSeconds": 900,
 //               "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
@@ -47,6 +48,10 @@ struct Policy {
   std::string hash;
   std::vector<Rule> rules;
   std::vector<Seal> seals;
+  // What origins of terminated connections are verified against: SSL_CERT_FILE and SSL_CERT_DIR of
+  // the launcher; empty: the host's own.
+  std::string roots_file;
+  std::string roots_directory;
   bool public_only = false;  // assert:fetch.block_rfc1918: private addresses even if named
   EgressLimits limits;
 };

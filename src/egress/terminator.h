@@ -43,6 +43,8 @@ class Terminator {
   };
   // First the origin's handshake, then the client's, then requests until the connection is over.
   virtual Async<Served> serve(Tunnel& tunnel, Arrival arrival) = 0;
+  // The tunnel ends in this moment: whatever still works on it must touch nothing of it.
+  virtual void ended(Tunnel& tunnel) = 0;
 };
 
 }  // namespace capgate::egress

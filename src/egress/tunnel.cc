@@ -62,6 +62,11 @@ Tunnel::Tunnel(Tunnels& tunnels, SocketPtr client, SocketPtr origin, FlowRecord 
   for (Lane& lane : lanes_) lane.is_held = true;
 }
 
+void Tunnel::replace_origin(SocketPtr origin) {
+  origin_ = std::move(origin);
+  origin_->owner = this;
+}
+
 void Tunnel::touch() {
   const std::uint32_t now = in_seconds(tunnels_.loop_.now());
   if (now == last_active_) return;

@@ -73,6 +73,9 @@ class Tunnel final : public Owner {
   [[nodiscard]] FlowRecord& record() { return record_; }
   [[nodiscard]] std::uint64_t bytes(LaneName name) const { return lane(name).bytes; }
 
+  // Another connection to the origin, in place of one that nothing was passed on from.
+  void replace_origin(SocketPtr origin);
+
   // For a coroutine that moves bytes of a held lane itself.
   void add_bytes(LaneName name, std::uint64_t count);
   void on_event(Socket& socket) override;

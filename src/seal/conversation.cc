@@ -1,0 +1,150 @@
+#include "seal/conversation.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "core/host.h"
+
+namespace capgate::seal {
+namespace {
+
+using egress::Journal;
+
+// The audit log has the path as the program sent it; what follows a question mark is not its
+// business.
+std::string_view path_of(std::string_view target) {
+  return target.substr(0, target.find_first_of("?#"));
+}
+
+}  // namespace
+
+Conversation::Conversation(Parts parts, egress::Tunnel& tunnel, egress::Flow flow)
+    : parts_(parts), tunnel_(tunnel), flow_(std::move(flow)), keys_(make_keys()) {}
+
+void Conversation::add_origin(SslPtr ssl) {
+  origin_ = std::make_unique<TlsStream>(parts_.loop, tunnel_.origin(), std::move(ssl));
+}
+
+void Conversation::add_client(SslPtr ssl, std::string hello_bytes) {
+  client_ = std::make_unique<TlsStream>(parts_.loop, tunnel_.client(), std::move(ssl),
+                                        std::move(hello_bytes));
+}
+
+void Conversation::leave() {
+  is_left_ = true;
+  if (origin_) origin_->leave();
+  if (client_) client_->leave();
+  parts_.values.end_waits(this);
+}
+
+bool Conversation::is_bound_here(const egress::Seal& seal) const {
+  return std::ranges::any_of(seal.env.to, [&](const core::Endpoint& endpoint) {
+    return core::matches(endpoint, {.host = flow_.host, .port = flow_.port});
+  });
+}
+
+Keyring Conversation::make_keys() const {
+  std::vector<Key> keys;
+  for (const egress::Seal& seal : parts_.policy.seals) {
+    keys.push_back({.name = seal.env.name,
+                    .placeholder = seal.placeholder,
+                    .as = seal.env.as,
+                    .is_bound_here = is_bound_here(seal),
+                    .value = parts_.values.find(seal.env.name)});
+  }
+  return Keyring(std::move(keys));
+}
+
+// What has expired is worth waiting for. False: the connection has ended meanwhile.
+Async<bool> Conversation::renew_for_all() {
+  for (const egress::Seal& seal : parts_.policy.seals) {
+    if (!is_bound_here(seal)) continue;
+    parts_.values.renew_if_due(seal.env.name);
+    while (!is_left_ && parts_.values.is_awaited(seal.env.name)) {
+      co_await parts_.values.change(this);
+    }
+  }
+  co_return !is_left_;
+}
+
+egress::Flow Conversation::flow_of(const Request& request) const {
+  egress::Flow flow = flow_;
+  flow.terminated = true;
+  flow.method = request.method;
+  flow.path = path_of(request.target);
+  flow.said.reset();
+  flow.said_port.reset();
+  const auto said = core::parse_endpoint(request.authority);
+  flow.said_is_invalid = !said;
+  if (said) {
+    flow.said = said->host;
+    flow.said_port = said->port;
+  }
+  return flow;
+}
+
+Async<std::expected<void, Refused>> Conversation::admit(Request& request) {
+  const Request as_sent{.method = request.method, .target = request.target};
+  const egress::Flow flow = flow_of(request);
+  const egress::Verdict verdict = decide(parts_.policy, flow);
+  rule_ = verdict.rule;
+  used_.clear();
+  if (!verdict.is_allowed()) {
+    const std::string text = explain(verdict, flow);
+    const std::string better = remedy(verdict, flow);
+    (void)parts_.journal.request(tunnel_.record(), {.method = as_sent.method,
+                                                    .path = path_of(as_sent.target),
+                                                    .reason = reason_name(verdict.reason),
+                                                    .text = text,
+                                                    .remedy = better,
+                                                    .rule = rule_});
+    std::string body = format("capgate: {}", text);
+    if (!better.empty()) body += format("\nto allow it: {}", better);
+    co_return std::unexpected(Refused{.text = std::move(body)});
+  }
+  if (!co_await renew_for_all()) co_return std::unexpected(Refused{});
+  keys_ = make_keys();
+  auto swapped = keys_.swap(request);
+  if (!swapped) {
+    const Misuse& misuse = swapped.error();
+    Refused refused = refuse(as_sent, misuse.reason, misuse.text);
+    if (misuse.reason == "not-renewed") refused.status = 503;
+    co_return std::unexpected(std::move(refused));
+  }
+  for (const std::string& name : *swapped) used_ += used_.empty() ? name : "," + name;
+  co_return {};
+}
+
+Refused Conversation::refuse(const Request& as_sent, std::string_view reason,
+                             std::string_view text) {
+  if (!is_left_) {
+    (void)parts_.journal.request(tunnel_.record(), {.method = as_sent.method,
+                                                    .path = path_of(as_sent.target),
+                                                    .reason = reason,
+                                                    .text = text,
+                                                    .rule = rule_});
+  }
+  return {.text = format("capgate: {}", text)};
+}
+
+bool Conversation::record(const Request& as_sent, int status) {
+  if (is_left_) return false;
+  return parts_.journal.request(tunnel_.record(), {.method = as_sent.method,
+                                                   .path = path_of(as_sent.target),
+                                                   .status = status,
+                                                   .secrets = used_,
+                                                   .rule = rule_});
+}
+
+void Conversation::tell_scrubbed(std::size_t count) {
+  if (is_left_) return;
+  parts_.journal.tell_limit(
+      "scrubbed", format("{} sent the value of a secret back; it was overwritten {} times",
+                         tunnel_.record().host, count));
+}
+
+void Conversation::count(egress::LaneName lane, std::size_t bytes) {
+  if (!is_left_) tunnel_.add_bytes(lane, bytes);
+}
+
+}  // namespace capgate::seal

@@ -1,0 +1,64 @@
+// One terminated connection while it lives: both streams, and the judgement of its requests.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "egress/journal.h"
+#include "egress/policy.h"
+#include "egress/terminator.h"
+#include "seal/relay.h"
+#include "seal/swap.h"
+#include "seal/tls_stream.h"
+#include "seal/values.h"
+
+namespace capgate::seal {
+
+class Conversation final : public Requests {
+ public:
+  struct Parts {
+    egress::Loop& loop;
+    const egress::Policy& policy;
+    egress::Journal& journal;
+    Values& values;
+  };
+  Conversation(Parts parts, egress::Tunnel& tunnel, egress::Flow flow);
+
+  [[nodiscard]] egress::Tunnel& tunnel() { return tunnel_; }
+  void add_origin(SslPtr ssl);
+  void add_client(SslPtr ssl, std::string hello_bytes);
+  [[nodiscard]] TlsStream& origin() { return *origin_; }
+  [[nodiscard]] TlsStream& client() { return *client_; }
+  [[nodiscard]] std::string& protocol() { return protocol_; }
+
+  // The tunnel ends: nothing here touches it any more.
+  void leave();
+  [[nodiscard]] bool is_left() const { return is_left_; }
+
+  Async<std::expected<void, Refused>> admit(Request& request) override;
+  [[nodiscard]] const Keyring& keys() const override { return keys_; }
+  Refused refuse(const Request& as_sent, std::string_view reason, std::string_view text) override;
+  [[nodiscard]] bool record(const Request& as_sent, int status) override;
+  void tell_scrubbed(std::size_t count) override;
+  void count(egress::LaneName lane, std::size_t bytes) override;
+
+ private:
+  [[nodiscard]] bool is_bound_here(const egress::Seal& seal) const;
+  [[nodiscard]] Async<bool> renew_for_all();
+  [[nodiscard]] Keyring make_keys() const;
+  [[nodiscard]] egress::Flow flow_of(const Request& request) const;
+
+  Parts parts_;
+  egress::Tunnel& tunnel_;
+  egress::Flow flow_;
+  const egress::Rule* rule_ = nullptr;  // that allowed the last request
+  std::string used_;                    // names, with commas: what it was given
+  std::string protocol_;
+  std::unique_ptr<TlsStream> origin_;
+  std::unique_ptr<TlsStream> client_;
+  Keyring keys_;
+  bool is_left_ = false;
+};
+
+}  // namespace capgate::seal

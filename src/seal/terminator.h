@@ -1,0 +1,45 @@
+// Terminates TLS for endpoints that carry a sealed secret: the real egress::Terminator.
+//
+//   SealTerminator terminator({loop, policy, journal}, std::move(tls), std::move(values));
+//   broker.use(terminator);
+//
+// What one connection goes through is serve() in terminator.cc, step by step.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "egress/journal.h"
+#include "egress/policy.h"
+#include "egress/terminator.h"
+#include "seal/tls.h"
+#include "seal/values.h"
+
+namespace capgate::seal {
+
+class Conversation;
+
+class SealTerminator final : public egress::Terminator {
+ public:
+  struct Parts {
+    egress::Loop& loop;
+    const egress::Policy& policy;
+    egress::Journal& journal;
+  };
+  SealTerminator(Parts parts, Authority authority, Roots roots, Values values);
+  ~SealTerminator() override;
+
+  void begin() { values_.begin(); }
+  egress::Async<Served> serve(egress::Tunnel& tunnel, Arrival arrival) override;
+  void ended(egress::Tunnel& tunnel) override;
+
+ private:
+  egress::Async<Served> shake_hands(Conversation& conversation, const Arrival& arrival);
+
+  Parts parts_;
+  Tls tls_;
+  Values values_;
+  std::map<const egress::Tunnel*, Conversation*> live_;
+};
+
+}  // namespace capgate::seal
