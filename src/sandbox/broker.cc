@@ -45,6 +45,7 @@ constexpr std::string_view install_help =
 struct Child {
   const BrokerParts& parts;
   int control;
+  int secrets;  // the pipe, or -1
   pid_t supervisor;
 };
 
@@ -66,12 +67,18 @@ int place_descriptors(const Child& child) {
   const int audit = ::fcntl(child.parts.audit.get(), F_DUPFD_CLOEXEC, above);
   const int policy = ::fcntl(child.parts.policy.get(), F_DUPFD_CLOEXEC, above);
   const int program = ::fcntl(child.parts.program.get(), F_DUPFD_CLOEXEC, above);
+  const int secrets = ::fcntl(child.secrets, F_DUPFD_CLOEXEC, above);  // -1 where there are none
+  const int renewal = ::fcntl(child.parts.renewal.get(), F_DUPFD_CLOEXEC, above);
   if (null.get() < 0 || control < 0 || audit < 0 || policy < 0 || program < 0 ||
       ::dup2(null.get(), STDIN_FILENO) < 0 || ::dup2(null.get(), STDOUT_FILENO) < 0 ||
       ::dup2(control, wire::control_fd) < 0 || ::dup2(audit, wire::audit_fd) < 0 ||
       ::dup2(policy, wire::policy_fd) < 0 ||
       ::syscall(SYS_close_range, wire::policy_fd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) {
     give_up(child.control, "its descriptors");
+  }
+  if ((secrets >= 0 && ::dup2(secrets, wire::secrets_fd) < 0) ||
+      (renewal >= 0 && ::dup2(renewal, wire::renewal_fd) < 0)) {
+    give_up(child.control, "its secrets");
   }
   return program;
 }
@@ -119,18 +126,18 @@ std::string words_of(const siginfo_t& info) {
 
 }  // namespace
 
-std::expected<sys::Fd, Refusal> find_broker() {
+std::expected<sys::Fd, Refusal> find_broker(std::string_view name) {
   const std::string self = read_link(AT_FDCWD, "/proc/self/exe");
   const std::string directory(parent_of(self));
   const sys::Fd place(
       ::open(directory.empty() ? "/" : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  sys::Fd file(place.get() < 0
-                   ? -1
-                   : ::openat(place.get(), "capgate-broker", O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const std::string shown = escape_for_terminal(directory) + "/capgate-broker";
+  sys::Fd file(place.get() < 0 ? -1
+                               : ::openat(place.get(), std::string(name).c_str(),
+                                          O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const std::string shown = format("{}/{}", escape_for_terminal(directory), name);
   if (file.get() < 0) {
     return std::unexpected(
-        refusal(format("net capabilities need {}: {}", shown, std::strerror(errno)),
+        refusal(format("the network of a server needs {}: {}", shown, std::strerror(errno)),
                 std::string(install_help)));
   }
   struct stat info{};
@@ -157,6 +164,15 @@ std::expected<void, Refusal> Broker::start() {
   }
   control_ = sys::Fd(pair[0]);
   const sys::Fd inner(pair[1]);
+  sys::Fd secrets;
+  if (!parts_.secrets.empty()) {
+    auto pipe = secrets::write_handover(parts_.secrets);
+    if (!pipe) {
+      return std::unexpected(refusal(format("the secrets cannot be handed over: {}", pipe.error()),
+                                     "seal fewer or shorter ones"));
+    }
+    secrets = *std::move(pipe);
+  }
   int pidfd = -1;
   clone_args args{};
   args.flags = CLONE_PIDFD | CLONE_VFORK;
@@ -164,7 +180,7 @@ std::expected<void, Refusal> Broker::start() {
   args.exit_signal = SIGCHLD;
   const pid_t self = ::getpid();
   const long pid = ::syscall(SYS_clone3, &args, sizeof(args));
-  if (pid == 0) run_child({parts_, inner.get(), self});
+  if (pid == 0) run_child({parts_, inner.get(), secrets.get(), self});
   if (pid < 0) {
     return std::unexpected(refusal(format("cannot start capgate-broker: {}", std::strerror(errno)),
                                    "raise the limit of processes of this user"));

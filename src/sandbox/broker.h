@@ -1,7 +1,7 @@
 // The supervisor's side of capgate-broker: starts it, hands it the sandbox's sockets, starts it
 // again when it dies, and never leaves it behind.
 //
-//   Broker broker({.program = TRY(find_broker()), .policy = ..., .audit = ...});
+//   Broker broker({.program = TRY(find_broker(plain_broker)), .policy = ..., .audit = ...});
 //   TRY(broker.start());             returns at once: it gets ready beside the sandbox's set-up
 //   broker.add(socket)               each socket that arrives from inside; complete() after the
 //   last broker.step()                    when fd() is readable or deadline() is past
@@ -18,23 +18,32 @@
 #include <expected>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "egress/wire.h"
 #include "sandbox/host_path.h"
 #include "sandbox/launch.h"
+#include "secrets/handover.h"
 #include "sys/fd.h"
 
 namespace capgate::sandbox {
 
+// One speaks TLS, for sandboxes with sealed secrets; the other has no such code at all.
+inline constexpr std::string_view plain_broker = "capgate-broker";
+inline constexpr std::string_view tls_broker = "capgate-broker-tls";
+
 // The file beside the running program, opened: regular, and nobody else can write it.
-[[nodiscard]] std::expected<sys::Fd, Refusal> find_broker();
+[[nodiscard]] std::expected<sys::Fd, Refusal> find_broker(std::string_view name);
 
 struct BrokerParts {
   sys::Fd program;
   sys::Fd policy;  // sealed memory (egress/policy.h)
   sys::Fd audit;
   HostUser user;  // whom it becomes if it is started by root
+  // For the one that speaks TLS: handed to each that is started.
+  std::vector<secrets::Handed> secrets;
+  sys::Fd renewal;  // to the renewer, or none
 };
 
 struct PassedSocket {

@@ -124,7 +124,7 @@ void record_network(const std::vector<Answer>& answers, Facts& facts) {
 }
 
 void look_for_broker(Facts& facts) {
-  const auto broker = find_broker();
+  const auto broker = find_broker(plain_broker);
   facts.of(Check::broker) = Attempt::of(broker ? 0 : ENOENT);
   if (broker) return;
   facts.broker_problem = broker.error().message;

@@ -85,9 +85,10 @@ std::expected<std::vector<PassedSocket>, Refusal> publish(const std::vector<std:
   return out;
 }
 
-std::expected<std::unique_ptr<Network>, Refusal> open_network(const NetworkWanted& wanted,
+std::expected<std::unique_ptr<Network>, Refusal> open_network(NetworkWanted wanted,
                                                               const Bound& bound) {
-  sys::Fd program = TRY(find_broker());
+  const bool has_secrets = !wanted.secrets.seals.empty();
+  sys::Fd program = TRY(find_broker(has_secrets ? tls_broker : plain_broker));
   const std::string sandbox = TRY(random_name());
   // Before the file: a port that is taken leaves no empty one behind.
   std::vector<PassedSocket> published = TRY(publish(wanted.plan.network.published));
@@ -98,13 +99,19 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(const NetworkWante
   egress::Policy policy =
       egress_policy(wanted.plan, {.sandbox = sandbox, .policy_hash = wanted.policy_hash});
   policy.limits = wanted.limits;
+  policy.seals = std::move(wanted.secrets.seals);
+  policy.roots_file = std::move(wanted.secrets.roots_file);
+  policy.roots_directory = std::move(wanted.secrets.roots_directory);
   auto memory = sealed_file("capgate-policy", egress::print_policy(policy), false);
   if (!memory) return refuse("cannot make the broker's policy", std::strerror(memory.error()));
 
-  auto network = std::make_unique<Network>(BrokerParts{.program = std::move(program),
-                                                       .policy = *std::move(memory),
-                                                       .audit = std::move(audit.fd),
-                                                       .user = choose_broker_user()});
+  auto network =
+      std::make_unique<Network>(BrokerParts{.program = std::move(program),
+                                            .policy = *std::move(memory),
+                                            .audit = std::move(audit.fd),
+                                            .user = choose_broker_user(),
+                                            .secrets = std::move(wanted.secrets.handed),
+                                            .renewal = std::move(wanted.secrets.renewal)});
   network->audit_path = std::move(audit.path);
   for (PassedSocket& socket : published) network->broker.add(std::move(socket));
   if (bound.capture.inner_sockets) {

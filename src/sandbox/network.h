@@ -20,12 +20,22 @@
 
 namespace capgate::sandbox {
 
+// What the broker needs where something is sealed; empty otherwise.
+struct NetworkSecrets {
+  std::vector<egress::Seal> seals;
+  std::vector<secrets::Handed> handed;  // their values, and the authority
+  sys::Fd renewal;                      // to the renewer, or none
+  std::string roots_file;               // SSL_CERT_FILE of the launcher
+  std::string roots_directory;          // SSL_CERT_DIR
+};
+
 struct NetworkWanted {
   const lower::Plan& plan;
   std::string policy_hash;
   egress::EgressLimits limits;
   std::string audit;            // --audit, or empty
   std::string audit_directory;  // where a new one is made
+  NetworkSecrets secrets;
 };
 
 struct Network {
@@ -37,8 +47,8 @@ struct Network {
 };
 
 // Everything that can be refused, then the broker is started. Nothing is left by a refusal.
-[[nodiscard]] std::expected<std::unique_ptr<Network>, Refusal> open_network(
-    const NetworkWanted& wanted, const Bound& bound);
+[[nodiscard]] std::expected<std::unique_ptr<Network>, Refusal> open_network(NetworkWanted wanted,
+                                                                            const Bound& bound);
 
 // Sockets of the host's loopback that listen at these ports, in both families.
 [[nodiscard]] std::expected<std::vector<PassedSocket>, Refusal> publish(
