@@ -1,5 +1,5 @@
 // OpenSSL for the programs of bench/egress: owners, the contexts of both roles, and ending with its
-// reason. Nothing here resumes a session: every handshake is a full one.
+// reason. Without more, every handshake is a full one.
 #pragma once
 
 #include <openssl/err.h>
@@ -15,6 +15,7 @@ namespace capgate::bench {
 struct FreeTls {
   void operator()(SSL* tls) const { SSL_free(tls); }
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }
 };
 using Tls = std::unique_ptr<SSL, FreeTls>;
 using TlsContext = std::unique_ptr<SSL_CTX, FreeTls>;

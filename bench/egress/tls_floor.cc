@@ -2,8 +2,9 @@
 // certificate that is ready. No policy, no names, no HTTP, no audit, no limits, no timeouts: never
 // a proxy to be used.
 //
-//   tls_floor PORT LEAF KEY AUTHORITY     listens on 127.0.0.1; PEM files
+//   tls_floor PORT LEAF KEY AUTHORITY [resume]     listens on 127.0.0.1; PEM files
 //
+// With "resume", sessions with the origin are resumed by its tickets, each used once.
 // Only "CONNECT localhost:port" that arrives in one segment is understood. The origin's certificate
 // is verified against AUTHORITY. Both handshakes run at once; what a client says is held until the
 // origin's is over, so nothing goes to an origin that was not verified.
@@ -33,6 +34,32 @@ struct End {
   std::uint32_t interest = 0;
 };
 
+// Those that the origin has offered and that were not used yet, the newest last.
+class Tickets {
+ public:
+  static constexpr std::size_t most = 64;
+
+  void collect_from(SSL_CTX* context) {
+    need_tls(SSL_CTX_set_ex_data(context, 0, this), "SSL_CTX_set_ex_data");
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(context, [](SSL* tls, SSL_SESSION* session) {
+      auto* self = static_cast<Tickets*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(tls), 0));
+      if (self->sessions_.size() == most) return 0;
+      self->sessions_.emplace_back(session);
+      return 1;  // it is ours now
+    });
+  }
+
+  void use_one_for(SSL* tls) {
+    if (sessions_.empty()) return;
+    need_tls(SSL_set_session(tls, sessions_.back().get()), "SSL_set_session");
+    sessions_.pop_back();
+  }
+
+ private:
+  std::vector<std::unique_ptr<SSL_SESSION, FreeTls>> sessions_;
+};
+
 class Relay {
  public:
   Relay(int listener, TlsContext inside, TlsContext outside)
@@ -40,6 +67,8 @@ class Relay {
     ends_.reserve(wanted_descriptors);  // references stay valid; untouched pages cost nothing
     poller_.add(listener_, EPOLLIN);
   }
+
+  void resume() { tickets_.collect_from(outside_.get()); }
 
   [[noreturn]] void run() {
     while (true) {
@@ -122,6 +151,7 @@ class Relay {
     SSL_set_accept_state(front.get());
     end(client).tls = std::move(front);
     end(out).tls = make_client(outside_.get(), out);
+    tickets_.use_one_for(end(out).tls.get());
     end(client).state = end(out).state = State::relays;
     relay(out);
   }
@@ -197,6 +227,7 @@ class Relay {
   int listener_;
   TlsContext inside_;
   TlsContext outside_;
+  Tickets tickets_;
   Poller poller_;
   std::vector<End> ends_;
   std::vector<int> ended_;
@@ -214,9 +245,12 @@ TlsContext make_inside(const char* leaf, const char* key) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) stop("usage: tls_floor PORT LEAF KEY AUTHORITY");
+  const bool resumes = argc == 6 && argv[5] == std::string_view("resume");
+  if (argc != 5 && !resumes) stop("usage: tls_floor PORT LEAF KEY AUTHORITY [resume]");
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
-  Relay(listen_on(parse_port(argv[1])), make_inside(argv[2], argv[3]), make_client_context(argv[4]))
-      .run();
+  Relay relay(listen_on(parse_port(argv[1])), make_inside(argv[2], argv[3]),
+              make_client_context(argv[4]));
+  if (resumes) relay.resume();
+  relay.run();
 }

@@ -12,9 +12,9 @@ import secrets
 import subprocess
 import time
 
-from lab import BROKER, ORIGIN, Failure, Lab, policy
+from lab import CAPGATE, ORDINARY, ORIGIN, Failure, Lab, policy
 
-BROKER_TLS = pathlib.Path(os.environ.get("BROKER_TLS", BROKER.parent / "capgate-broker-tls")).resolve()
+BROKER_TLS = pathlib.Path(os.environ.get("BROKER_TLS", CAPGATE.parent / "capgate-broker-tls")).resolve()
 CERTGEN = "/usr/lib/squid/security_file_certgen"
 PROBE_SECONDS = 5
 BODY_BYTES = 1000
@@ -132,6 +132,11 @@ def _floor(lab, port):
                        *(str(lab.path / name) for name in ("leaf.crt", "leaf.key", "outside.crt"))]
 
 
+def _floor_resuming(lab, port):
+    dialect, command = _floor(lab, port)
+    return dialect, [*command, "resume"]
+
+
 def _broker(lab, port):
     if not BROKER_TLS.exists():
         raise Failure(f"{BROKER_TLS} is missing: run ./dev build, or set BROKER_TLS")
@@ -203,7 +208,7 @@ def _mitmproxy(lab, port):
     own.mkdir()
     authority = "".join((lab.path / f"inside.{kind}").read_text() for kind in ("key", "crt"))
     lab.file(f"{own.name}/mitmproxy-ca.pem", authority)
-    os.chown(own, *(os.stat(lab.path).st_uid,) * 2)
+    os.chown(own, ORDINARY, ORDINARY)
     settings = {"confdir": own, "flow_detail": 0, "stream_large_bodies": "64k", "http2": "false",
                 "ssl_verify_upstream_trusted_ca": lab.path / "outside.crt"}
     return "connect", ["mitmdump", "--quiet", "--listen-host", "127.0.0.1", "--listen-port", str(port),
@@ -211,5 +216,5 @@ def _mitmproxy(lab, port):
                          for word in ("--set", f"{name}={value}"))]
 
 
-TLS_RELAYS = {"floor": _floor, "broker": _broker, "squid": _squid, "squid-pool": _squid_pool,
+TLS_RELAYS = {"floor": _floor, "floor-resume": _floor_resuming, "broker": _broker, "squid": _squid, "squid-pool": _squid_pool,
               "mitmproxy": _mitmproxy}
