@@ -168,7 +168,7 @@ class Relay {
 
   // From one end to its peer, until there is nothing or the peer takes no more. False: over.
   bool pump(int from) {
-    End& source = end(from);
+    const End& source = end(from);
     End& sink = end(source.peer);
     while (sink.unsent.empty()) {
       ERR_clear_error();

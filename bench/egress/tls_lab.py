@@ -32,7 +32,8 @@ class TlsLab(Lab):
         self.token = "ghp_" + secrets.token_hex(18)
         self.placeholder = "ghp_" + secrets.token_hex(18)
         self._make_authority("outside")
-        self._make_authority("inside")
+        # The broker issues certificates for the names that its authority is constrained to.
+        self._make_authority("inside", "-addext", "nameConstraints=critical,permitted;DNS:localhost")
         self._make_leaf("origin", "outside")
         self._make_leaf("leaf", "inside")
         self.probes = self.file("probes.log", "")
@@ -53,12 +54,12 @@ class TlsLab(Lab):
         self.openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256",
                      "-out", f"{name}.key")
 
-    def _make_authority(self, name):
+    def _make_authority(self, name, *extensions):
         """NAME.key and NAME.crt, as PEM and as DER."""
         self._make_key(name)
         self.openssl("req", "-x509", "-new", "-key", f"{name}.key", "-subj", f"/CN=bench {name}",
                      "-days", "30", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
-                     "-out", f"{name}.crt")
+                     *extensions, "-out", f"{name}.crt")
         self.openssl("pkey", "-in", f"{name}.key", "-outform", "DER", "-out", f"{name}.key.der")
         self.openssl("x509", "-in", f"{name}.crt", "-outform", "DER", "-out", f"{name}.crt.der")
 
@@ -216,5 +217,5 @@ def _mitmproxy(lab, port):
                          for word in ("--set", f"{name}={value}"))]
 
 
-TLS_RELAYS = {"floor": _floor, "floor-resume": _floor_resuming, "broker": _broker, "squid": _squid, "squid-pool": _squid_pool,
-              "mitmproxy": _mitmproxy}
+TLS_RELAYS = {"floor": _floor, "floor-resume": _floor_resuming, "broker": _broker, "squid": _squid,
+              "squid-pool": _squid_pool, "mitmproxy": _mitmproxy}
