@@ -25,7 +25,6 @@ BUILD = pathlib.Path(os.environ.get("CAPGATE_BUILD", ROOT / "build/release"))
 CAPGATE = pathlib.Path(os.environ.get("CAPGATE", BUILD / "bin/capgate")).resolve()
 BROKER = pathlib.Path(os.environ.get("BROKER", CAPGATE.parent / "capgate-broker")).resolve()
 NODE = os.environ.get("NODE", "node")
-PROGRAMS = ("floor", "load", "origin", "supervise", "traffic")
 ORDINARY = 12345  # an ordinary user without an entry in /etc/passwd
 DESCRIPTORS = 40000
 ORIGIN = 9000
@@ -121,6 +120,14 @@ def memory_of(pid, field):
 class Lab:
     """Use as `with Lab() as lab`: what was started ends, and the directory is removed."""
 
+    programs = ("floor", "load", "origin", "supervise", "traffic")
+    broker = BROKER
+
+    @property
+    def recipes(self):
+        """{name: what gives (how load speaks to it, command line)}"""
+        return RELAYS
+
     def __enter__(self):
         signal.signal(signal.SIGTERM, leave_once)
         raise_descriptor_limit()
@@ -142,16 +149,19 @@ class Lab:
 
     def _fill(self):
         os.chown(self.path, ORDINARY, ORDINARY)
-        for name in PROGRAMS:
+        for name in self.programs:
             built = BUILD / "bench/egress" / name
             if not built.exists():
                 raise Failure(f"{built} is missing: run ./dev build")
             shutil.copy(built, self.path)
-        if BROKER.exists():
-            shutil.copy(BROKER, self.path)
-        command = [str(self.path / "origin"), str(ORIGIN)]
-        origin = self._stack.enter_context(self._started("origin", command, ORIGIN))
+        if self.broker.exists():
+            shutil.copy(self.broker, self.path)
+        origin = self._stack.enter_context(
+            self._started("origin", self._origin_command(), ORIGIN))
         self.origin = Relay("origin", f"direct:{ORIGIN}", origin)
+
+    def _origin_command(self):
+        return [str(self.path / "origin"), str(ORIGIN)]
 
     # ---- starting ------------------------------------------------------------------------------
 
@@ -184,17 +194,22 @@ class Lab:
 
     @contextlib.contextmanager
     def relay(self, name):
-        """A fresh one of RELAYS, while the block runs."""
+        """A fresh one of the recipes, while the block runs."""
         self._next_port += 1
         port = self._next_port
-        dialect, command = RELAYS[name](self, port)
+        dialect, command = self.recipes[name](self, port)
         with self._started(name.replace("'", "").replace(" ", "-"), command, port) as process:
             yield Relay(name, f"{dialect}:{port}", process)
 
     # ---- asking --------------------------------------------------------------------------------
 
     def load(self, mode, address, *numbers):
-        command = [str(self.path / "load"), mode, address, str(ORIGIN), *map(str, numbers)]
+        return self._asked(["load", mode, address, str(ORIGIN), *map(str, numbers)])
+
+    def _asked(self, words):
+        """What one of our programs answers, which is a line of JSON."""
+        program, mode, address = words[:3]
+        command = [str(self.path / program), *words[1:]]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True, check=False, timeout=120)
         if done.returncode != 0:

@@ -117,6 +117,11 @@ class Poller {
     need(epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event), "epoll_ctl");
   }
 
+  void change(int fd, std::uint32_t events) const {
+    epoll_event event{.events = events, .data = {.fd = fd}};
+    need(epoll_ctl(epoll_, EPOLL_CTL_MOD, fd, &event), "epoll_ctl");
+  }
+
   template <class Handle>
   void wait(int milliseconds, Handle handle) {
     const int count = epoll_wait(epoll_, events_, most_events, milliseconds);

@@ -1,8 +1,11 @@
 // Plays the supervisor for one relay that is measured or soaked: keeps the listening socket, starts
 // the relay, and starts it again when asked.
 //
-//   supervise PORT broker PROGRAM AUDIT POLICY   capgate-broker, which gets the socket as its proxy
-//   supervise PORT floor PROGRAM                 the floor relay
+//   supervise PORT broker PROGRAM AUDIT POLICY [NAME=FILE]...
+//       capgate-broker, which gets the socket as its proxy; with names, capgate-broker-tls, which
+//       gets what the files hold as its secrets, none of which expires
+//   supervise PORT floor PROGRAM
+//       the floor relay
 //
 // Prints the process id of the relay once it is ready. "kill" on stdin kills it and starts it
 // again, and the new process id is printed. At the end of stdin the relay is told to end, and its
@@ -17,17 +20,21 @@
 #include <csignal>
 #include <cstdio>
 #include <span>
+#include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "egress/wire.h"
 #include "net.h"
+#include "secrets/handover.h"
 #include "sys/fd.h"
 
 namespace {
 
 using namespace capgate::bench;
 using capgate::sys::Fd;
+namespace secrets = capgate::secrets;
 namespace wire = capgate::egress::wire;
 
 constexpr int above_all_targets = 10;  // so that no dup2 below overwrites the source of another
@@ -47,6 +54,29 @@ Fd file_in_memory(const char* path) {
   }
   lseek(copy.get(), 0, SEEK_SET);
   return copy;
+}
+
+secrets::Handed read_secret(std::string_view word) {
+  const auto equals = word.find('=');
+  if (equals == word.npos) stop("not NAME=FILE: {}", word);
+  const std::string path(word.substr(equals + 1));
+  const Fd file = own(open(path.c_str(), O_RDONLY | O_CLOEXEC), path);
+  auto value = secrets::Secret::room(secrets::most_handed_bytes);
+  if (!value) stop("memory that is locked: {}", strerror(errno));
+  const auto room = value->bytes();
+  value->shrink(static_cast<std::size_t>(
+      need(static_cast<int>(read(file.get(), room.data(), room.size())), path)));
+  return {.name = std::string(word.substr(0, equals)), .value = *std::move(value)};
+}
+
+// Anew for each broker, because reading empties the pipe. None without words.
+Fd hand_secrets(std::span<char*> words) {
+  if (words.empty()) return {};
+  std::vector<secrets::Handed> handed;
+  for (const char* word : words) handed.push_back(read_secret(word));
+  auto reader = secrets::write_handover(handed);
+  if (!reader) stop("{}", reader.error());
+  return Fd(need(fcntl(reader->get(), F_DUPFD_CLOEXEC, above_all_targets), "fcntl"));
 }
 
 struct Inherited {
@@ -95,7 +125,7 @@ class Relay {
  public:
   Relay(std::uint16_t port, std::span<char*> words)
       : port_(port), listener_(own(listen_on(port), "listen")), words_(words) {
-    is_broker_ = words[0] == std::string_view("broker") && words.size() == 4;
+    is_broker_ = words[0] == std::string_view("broker") && words.size() >= 4;
     const bool is_floor = words[0] == std::string_view("floor") && words.size() == 2;
     if (!is_broker_ && !is_floor) stop("neither a broker nor a floor, or words are missing");
     if (!is_broker_) return;
@@ -134,10 +164,14 @@ class Relay {
     const Fd theirs = own(ends[1], "control");
     const Fd policy = file_in_memory(words_[3]);
     const Fd nothing = own(open("/dev/null", O_RDWR | O_CLOEXEC), "/dev/null");
-    pid_ = spawn(words_[1], nullptr,
-                 std::array{Inherited{nothing, STDIN_FILENO}, Inherited{nothing, STDOUT_FILENO},
-                            Inherited{theirs, wire::control_fd}, Inherited{audit_, wire::audit_fd},
-                            Inherited{policy, wire::policy_fd}});
+    const Fd handed = hand_secrets(words_.subspan(4));
+    std::vector<Inherited> inherited{{nothing, STDIN_FILENO},
+                                     {nothing, STDOUT_FILENO},
+                                     {theirs, wire::control_fd},
+                                     {audit_, wire::audit_fd},
+                                     {policy, wire::policy_fd}};
+    if (handed.get() >= 0) inherited.push_back({handed, wire::secrets_fd});
+    pid_ = spawn(words_[1], nullptr, inherited);
     read_answer();
     hand_over(control_, listener_, port_);
   }
@@ -169,7 +203,9 @@ class Relay {
 
 int main(int argc, char** argv) {
   const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-  if (words.size() < 4) stop("usage: supervise PORT broker PROGRAM AUDIT POLICY | floor PROGRAM");
+  if (words.size() < 4) {
+    stop("usage: supervise PORT broker PROGRAM AUDIT POLICY [NAME=FILE]... | floor PROGRAM");
+  }
   raise_descriptor_limit();
   Relay relay(parse_port(words[1]), words.subspan(2));
   relay.start();
