@@ -38,7 +38,7 @@ constexpr CodeInfo table[] = {
     {Code::manifest_shape, "MANIFEST_SHAPE", "the manifest does not have the expected shape",
      "A manifest is an object with a name, a version and a list of tools; each tool has a name and "
      "a "
-     "list of capability strings. serverCapabilities and grammar are optional.",
+     "list of capability strings. serverCapabilities, grammar and seal are optional.",
      R"({"name": "x", "tools": {}})",
      R"({"name": "x", "version": "1.0.0", "tools": [{"name": "t", "capabilities": []}]})"},
     {Code::manifest_unknown_key, "MANIFEST_UNKNOWN_KEY",

@@ -86,7 +86,7 @@ Result<SecretPlace> parse_place(const RefinementReader& reader) {
     });
     if (valid && is_unusable_header(header)) {
       return fail(Code::cap_refinement, as->value.where,
-                  format("the header {} belongs to the connection, not to the service", header),
+                  format("the header {} is part of how a message travels", header),
                   "name the header in which the service expects the secret: as=header:X-Api-Key");
     }
     if (valid) return SecretPlace{.kind = SecretPlace::Kind::header, .header = header};

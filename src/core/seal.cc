@@ -63,7 +63,23 @@ class Sealer {
   // More are not needed: two make it doubtful, and a message names a few. So a manifest with many
   // variables and many endpoints does not cost their product.
   static constexpr std::size_t most_candidates = 5;
-  using Candidates = std::vector<Endpoint>;  // sorted, distinct
+
+  // What some declarations let the server reach.
+  struct Reach {
+    std::vector<Endpoint> candidates;   // sorted, distinct
+    const NetConnect* unfit = nullptr;  // a rule that is no candidate: a wildcard, another protocol
+
+    [[nodiscard]] bool is_empty() const { return candidates.empty() && unfit == nullptr; }
+    void add(const Reach& other) {
+      candidates.insert(candidates.end(), other.candidates.begin(), other.candidates.end());
+      if (unfit == nullptr) unfit = other.unfit;
+      shorten();
+    }
+    void shorten() {
+      sort_and_deduplicate(candidates);
+      if (candidates.size() > most_candidates) candidates.resize(most_candidates);
+    }
+  };
 
   struct Variable {
     std::vector<std::uint32_t> open;  // what is to be sealed: indices into Manifest::declared
@@ -74,9 +90,12 @@ class Sealer {
     for (std::uint32_t i = 0; i < manifest_.declared.size(); ++i) {
       Declared& declared = manifest_.declared[i];
       if (const auto* connect = std::get_if<NetConnect>(&declared.capability)) {
-        if (may_receive(*connect)) by_owner_[declared.tool].push_back(connect->endpoint);
-        if (!connect->endpoint.port || connect->endpoint.host.kind == HostPattern::Kind::subdomains)
-          wide_ = connect;
+        Reach& reach = by_owner_[declared.tool];
+        if (may_receive(*connect)) {
+          reach.candidates.push_back(connect->endpoint);
+        } else {
+          reach.unfit = connect;
+        }
       } else if (const EnvCapability* env = injected(declared)) {
         Variable& variable = variables_[env->name];
         if (env->to.empty()) {
@@ -87,16 +106,10 @@ class Sealer {
         }
       }
     }
-    for (auto& [owner, candidates] : by_owner_) {
-      shorten(candidates);
-      everywhere_.insert(everywhere_.end(), candidates.begin(), candidates.end());
+    for (auto& [owner, reach] : by_owner_) {
+      reach.shorten();
+      everywhere_.add(reach);
     }
-    shorten(everywhere_);
-  }
-
-  static void shorten(Candidates& candidates) {
-    sort_and_deduplicate(candidates);
-    if (candidates.size() > most_candidates) candidates.resize(most_candidates);
   }
 
   void bind(std::string_view name, Variable& variable) {
@@ -113,9 +126,9 @@ class Sealer {
       return;
     }
     if (variable.sealed.to.empty()) {
-      const Candidates candidates = candidates_for(variable);
-      if (candidates.size() != 1) return complain_of(name, variable, candidates);
-      variable.sealed.to = candidates;
+      const Reach reach = reach_of(variable);
+      if (reach.candidates.size() != 1) return complain_of(name, variable, reach);
+      variable.sealed.to = reach.candidates;
     }
     sort_and_deduplicate(variable.sealed.to);
     for (const std::uint32_t index : variable.open) {
@@ -125,26 +138,28 @@ class Sealer {
     }
   }
 
-  [[nodiscard]] Candidates candidates_for(const Variable& variable) const {
-    Candidates near;
+  // A tool that declares any rule at all uses its secrets there, and not where other tools go.
+  [[nodiscard]] Reach reach_of(const Variable& variable) const {
     std::vector<std::uint32_t> owners;
     for (const std::uint32_t index : variable.open) {
       owners.push_back(manifest_.declared[index].tool);
     }
     sort_and_deduplicate(owners);
+    Reach reach;
     for (const std::uint32_t owner : owners) {
-      const auto found = by_owner_.find(owner);
-      if (found == by_owner_.end()) continue;
-      near.insert(near.end(), found->second.begin(), found->second.end());
+      if (const auto found = by_owner_.find(owner); found != by_owner_.end()) {
+        reach.add(found->second);
+      }
     }
-    shorten(near);
-    return near.empty() ? everywhere_ : near;
+    if (!reach.is_empty()) return reach;
+    const auto shared = by_owner_.find(Declared::whole_server);
+    return shared == by_owner_.end() ? everywhere_ : shared->second;
   }
 
-  void complain_of(std::string_view name, const Variable& variable, const Candidates& candidates) {
-    if (!candidates.empty()) {
+  void complain_of(std::string_view name, const Variable& variable, const Reach& reach) {
+    if (!reach.candidates.empty()) {
       std::vector<std::string> names;
-      for (const Endpoint& candidate : candidates) names.push_back(print(candidate));
+      for (const Endpoint& candidate : reach.candidates) names.push_back(print(candidate));
       complain(Code::seal_ambiguous, variable,
                format("{} cannot be sealed: it could go to {}", name, join(names, ", ")),
                format("write {}, or another of them; repeat to= for several",
@@ -154,11 +169,11 @@ class Sealer {
     complain(
         Code::seal_ambiguous, variable,
         format("{} cannot be sealed: no net:connect names a host and a port that speaks TLS", name),
-        wide_ == nullptr
+        reach.unfit == nullptr
             ? format("write {} and net:connect:HOST:443 with the host that receives it",
                      line_for(name, "HOST:443"))
-            : format("write {} with the host that receives it; {} is more than one endpoint",
-                     line_for(name, "HOST:443"), print(Capability(*wide_))));
+            : format("write {} with the host and port that receive it, which {} does not tell",
+                     line_for(name, "HOST:443"), print(Capability(*reach.unfit))));
   }
 
   void complain(Code code, const Variable& variable, std::string message, std::string help) {
@@ -170,9 +185,8 @@ class Sealer {
 
   Manifest& manifest_;
   std::map<std::string, Variable, std::less<>> variables_;
-  std::map<std::uint32_t, Candidates> by_owner_;
-  Candidates everywhere_;
-  const NetConnect* wide_ = nullptr;
+  std::map<std::uint32_t, Reach> by_owner_;  // by Declared::tool
+  Reach everywhere_;
   Diagnostics mistakes_;
 };
 
@@ -231,7 +245,7 @@ class Rules {
 };
 
 // Why TLS under a rule that covers the endpoint is not terminated, and what to write.
-std::pair<std::string_view, std::string> obstacle(const NetConnect& rule, std::uint16_t port) {
+std::pair<std::string_view, std::string_view> obstacle(const NetConnect& rule) {
   if (rule.refinements.proto == Proto::http) {
     return {"is plain HTTP, which would show the value to the network",
             "use the service's TLS port, and remove proto=http"};
@@ -243,7 +257,7 @@ std::pair<std::string_view, std::string> obstacle(const NetConnect& rule, std::u
     return {"lets TLS name any host, and only its own can be terminated", "remove sni=any"};
   }
   return {"allows plain HTTP, which would show the value to the network",
-          format("use the service's TLS port, or add proto=tls if it is {}", port)};
+          "use the service's TLS port, or add proto=tls if it speaks TLS on this one"};
 }
 
 void check_seal(const Declared& declared, const Rules& rules, Diagnostics& mistakes) {
@@ -261,7 +275,7 @@ void check_seal(const Declared& declared, const Rules& rules, Diagnostics& mista
                                env->name, print(to));
       mistake.help = format("add net:connect:{}, or remove this to=", print(to));
     } else {
-      const auto [reason, help] = obstacle(*covering.front(), port);
+      const auto [reason, help] = obstacle(*covering.front());
       mistake.message = format("{} is sealed for {}, but {} {}", env->name, print(to),
                                print(Capability(*covering.front())), reason);
       mistake.help = help;

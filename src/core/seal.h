@@ -7,7 +7,8 @@
 //
 // That is what --seal and "seal": true do. Which endpoint is meant must be beyond doubt: the one
 // host and port, with TLS, that the tools with this variable declare; if they declare none, the
-// one of the whole manifest; if another declaration seals the variable, what that one says.
+// one of serverCapabilities, or else of the whole manifest. If another declaration seals the
+// variable, what that one says holds.
 #pragma once
 
 #include <cstdint>

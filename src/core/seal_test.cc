@@ -65,6 +65,21 @@ TEST(SealVariables, ElseToTheOnlyOneOfTheManifest) {
   EXPECT_EQ(sealed({{"env:inject:T"}, {"net:connect:b.com:443"}}), "env:inject:T?to=b.com:443");
 }
 
+TEST(SealVariables, WhatTheServerMayReachComesBeforeOtherTools) {
+  auto manifest = read_manifest(
+      R"({"name":"n","version":"1","serverCapabilities":["net:connect:a.com:443"],
+          "tools":[{"name":"t","capabilities":["env:inject:T"]},
+                   {"name":"u","capabilities":["net:connect:b.com:443"]}]})");
+  ASSERT_TRUE(manifest);
+  EXPECT_EQ(text_of(seal_variables(*manifest)), "");
+  EXPECT_EQ(variables(*manifest), Strings{"env:inject:T?to=a.com:443"});
+}
+
+TEST(SealVariables, AToolWithRulesOfItsOwnDoesNotBorrow) {
+  EXPECT_TRUE(sealed({{"net:connect:*.a.com:443", "env:inject:T"}, {"net:connect:b.com:443"}})
+                  .contains("no net:connect names"));
+}
+
 TEST(SealVariables, EachVariableByItsOwnTools) {
   EXPECT_EQ(sealed({{"net:connect:a.com:443", "env:inject:A"},
                     {"net:connect:b.com:443", "env:inject:B"}}),
@@ -96,8 +111,8 @@ TEST(SealVariables, CountsNoEndpointThatCannotReceiveASecret) {
                     .starts_with("SEAL_AMBIGUOUS: T cannot be sealed: no net:connect names"))
         << rule;
   }
-  EXPECT_TRUE(
-      sealed({{"net:connect:*.a.com:443", "env:inject:T"}}).contains("*.a.com:443 is more"));
+  EXPECT_TRUE(sealed({{"net:connect:*.a.com:443", "env:inject:T"}})
+                  .contains("which net:connect:*.a.com:443 does not"));
 }
 
 TEST(SealVariables, RefusesWhatCannotBeSealedAndChangesNothing) {
