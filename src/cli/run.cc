@@ -32,6 +32,7 @@ constexpr Option options[] = {
     {.name = "--allow", .value = "CAP", .help = "one more capability", .repeatable = true},
     set_option,
     tool_option,
+    seal_option,
     {.name = "--profile",
      .value = "NAME",
      .help = "keep HOME from run to run, in the state directory of this name"},
