@@ -64,9 +64,10 @@ int refuse(Output& output) {
 }
 
 std::vector<std::string> environment() {
-  std::vector<std::string> out;
-  for (char** entry = ::environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
-  return out;
+  char** end = ::environ;
+  while (*end != nullptr) ++end;
+  // Exactly one copy of each: a short text that is moved leaves its bytes behind.
+  return {::environ, end};
 }
 
 std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Output& output) {

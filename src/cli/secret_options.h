@@ -13,9 +13,7 @@ namespace capgate::cli {
 inline constexpr Option secret_option{
     .name = "--secret",
     .value = "NAME=PROVIDER:REF",
-    .help =
-        "where the value of env:inject:NAME comes from: env:, file:, cmd:, keyring:,\n"
-        "systemd-credential: or store:; without it, the variable NAME",
+    .help = "take the value of env:inject:NAME from there, not from the variable NAME",
     .repeatable = true};
 
 // On failure everything is said in `output`, and the exit code is the error. No text that may be a
