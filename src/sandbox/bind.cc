@@ -360,20 +360,19 @@ class Binder {
 
   // ---- Landlock, environment, directory -------------------------------------------------------
 
+  // Secrets are no part of it: name_secrets().
   Done set_environment() {
     for (const auto& [name, value] : plan_.environment) {
       bound_.environment.push_back(format("{}={}", name, holes_.filled(value)));
     }
-    for (const auto* names : {&plan_.env_read, &plan_.env_inject}) {
-      for (const std::string& name : *names) {
-        const std::string* entry = holes_.variable(name);
-        if (entry == nullptr) {
-          return std::unexpected(
-              Refusal{.message = format("the variable {} is not set", name),
-                      .help = format("set {} for capgate, or remove the capability", name)});
-        }
-        bound_.environment.push_back(*entry);
+    for (const std::string& name : plan_.env_read) {
+      const std::string* entry = holes_.variable(name);
+      if (entry == nullptr) {
+        return std::unexpected(
+            Refusal{.message = format("the variable {} is not set", name),
+                    .help = format("set {} for capgate, or remove the capability", name)});
       }
+      bound_.environment.push_back(*entry);
     }
     return {};
   }

@@ -73,7 +73,8 @@ struct Bound {
   std::string program;
   Identity program_identity;
   std::vector<std::string> arguments;
-  std::vector<std::string> environment;
+  std::vector<std::string> environment;  // NAME=VALUE, without secrets
+  std::vector<std::string> injected;     // names of secrets that the server holds (secrets.h)
   std::string directory;
   std::uint32_t uid = 1000;              // of user and group inside
   std::vector<std::string> executables;  // what Landlock lets run

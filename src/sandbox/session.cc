@@ -1,6 +1,7 @@
 #include "sandbox/session.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/format.h"
 #include "base/kept.h"
@@ -18,6 +20,7 @@
 #include "sandbox/landlock.h"
 #include "sandbox/network.h"
 #include "sandbox/report.h"
+#include "sandbox/secrets.h"
 #include "sandbox/stderr_copy.h"
 #include "sandbox/stdio.h"
 #include "sandbox/steps.h"
@@ -108,9 +111,9 @@ std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
   return file;
 }
 
-Launcher launcher_of(const Session& session) {
+Launcher launcher_of(Session& session) {
   return {.caller = {.path = session.path, .directory = current_directory(), .home = session.home},
-          .environment = session.environment,
+          .environment = std::move(session.environment),
           .uid = ::getuid(),
           .landlock_abi = probe_landlock_abi(),
           .makes_missing_files = !session.dry_run,
@@ -161,6 +164,8 @@ void set_proxy_variables(Bound& bound) {
     const std::string name = variable.substr(0, variable.find('=') + 1);
     std::erase_if(bound.environment,
                   [&](const std::string& entry) { return entry.starts_with(name); });
+    std::erase_if(bound.injected,
+                  [&](const std::string& injected) { return name == injected + "="; });
     bound.environment.push_back(std::move(variable));
   }
 }
@@ -172,7 +177,7 @@ void tell_end(const Bound& bound, const Outcome& outcome) {
 }
 
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
-                                           const Bound& bound) {
+                                           const Bound& bound, Secrets& secrets) {
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
@@ -185,7 +190,8 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
                 .token = TRY(random_token()),
                 .limits = within_own(limits.rlimits()),
                 .fail_step = injected_fault(),
-                .trees = trees.numbers};
+                .trees = trees.numbers,
+                .injected = secrets.injected};
   std::optional<Tracer> tracer;
   if (auto added = add_filter(session, bound, orders, tracer); !added) {
     return std::unexpected(std::move(added).error());
@@ -197,9 +203,15 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
                                    .help = "capgate could not be told to end; see capgate doctor"});
   }
-  Sandbox sandbox = TRY(launch(
-      write_orders(bound, orders), user, trees, limits.placement(),
-      {.fail_step = orders.fail_step, .inner_sockets = network ? network->inner.get() : -1}));
+  std::string block = write_orders(bound, orders);
+  auto launched =
+      launch(block, user, trees, limits.placement(),
+             {.fail_step = orders.fail_step, .inner_sockets = network ? network->inner.get() : -1});
+  // What the server holds is from here on its alone.
+  secrets::wipe(block);
+  secrets.injected.clear();
+  if (!launched) return std::unexpected(std::move(launched).error());
+  Sandbox& sandbox = *launched;
   if (network) network->inner = sys::Fd();
   const Watch watch{.grace = session.grace,
                     .masks = masks,
@@ -221,23 +233,38 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   return outcome.exit_code;
 }
 
-std::expected<int, Refusal> bind_and_start(const Session& session) {
+// From before the first secret is read: no other process of this user looks into this one.
+std::expected<void, Refusal> hide_memory() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0) return {};
+  return std::unexpected(
+      Refusal{.message = format("secrets cannot be kept from other programs: PR_SET_DUMPABLE: {}",
+                                std::strerror(errno)),
+              .help = "see capgate doctor"});
+}
+
+std::expected<int, Refusal> bind_and_start(Session& session) {
   if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
   forbid_core_dumps();
   allow_many_descriptors();
-  const Launcher launcher = launcher_of(session);
-  Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
-  bound.capture = make_capture(session.artifact.plan->network,
-                               session.proxy_env ? WithProxy::yes : WithProxy::no);
+  const lower::Plan& plan = *session.artifact.plan;
+  Launcher launcher = launcher_of(session);
+  if (has_secrets(plan)) {
+    if (auto hidden = hide_memory(); !hidden) return std::unexpected(std::move(hidden).error());
+  }
+  Secrets secrets = TRY(
+      resolve_secrets(plan, {.bindings = session.secrets, .dry_run = session.dry_run}, launcher));
+  Bound& bound = kept(TRY(bind(plan, launcher, session.command)));
+  name_secrets(bound, secrets);
+  bound.capture = make_capture(plan.network, session.proxy_env ? WithProxy::yes : WithProxy::no);
   set_proxy_variables(bound);
-  if (!session.dry_run) return start_and_wait(session, launcher, bound);
+  if (!session.dry_run) return start_and_wait(session, launcher, bound, secrets);
   const std::string text = print_bound(session.artifact, session.input, bound);
   return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;
 }
 
 }  // namespace
 
-int run(const Session& session) {
+int run(Session session) {
   const auto status = bind_and_start(session);
   return status ? *status : refuse(status.error());
 }
