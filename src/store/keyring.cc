@@ -34,7 +34,9 @@ Outcome<std::optional<Secret>> find_kernel_key(const std::string& name) {
     // Linked to this process's own keyring: only who possesses a key may read it.
     const long key =
         ::syscall(SYS_keyctl, KEYCTL_SEARCH, ring, "user", name.c_str(), KEY_SPEC_PROCESS_KEYRING);
-    if (key < 0 && is_absent(errno)) continue;
+    // A session that was begun by another user is no reason to give up.
+    const bool is_session = ring == KEY_SPEC_SESSION_KEYRING;
+    if (key < 0 && (is_absent(errno) || (is_session && errno == EACCES))) continue;
     if (key < 0) return refuse(name, errno);
     auto bytes = Secret::room(largest_key);
     if (!bytes) return refuse(name, ENOMEM);
