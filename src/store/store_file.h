@@ -22,7 +22,7 @@ inline constexpr std::size_t largest_value = 32768;
 inline constexpr std::size_t longest_name = 256;
 inline constexpr std::size_t longest_server = 1024;
 inline constexpr std::string_view any_server = "*";
-// scrypt's N: what a new passphrase gets, and what is accepted. 128 MiB and a third of a second.
+// scrypt's N: what a new passphrase gets, and what is accepted. 128 MiB.
 inline constexpr std::uint64_t usual_cost = 1U << 17;
 inline constexpr std::uint64_t least_cost = 1U << 15;
 inline constexpr std::uint64_t largest_cost = 1U << 18;
