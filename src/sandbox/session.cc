@@ -22,6 +22,7 @@
 #include "sandbox/stdio.h"
 #include "sandbox/steps.h"
 #include "sandbox/supervise.h"
+#include "sandbox/trust.h"
 #include "sys/file.h"
 
 namespace capgate::sandbox {
@@ -154,6 +155,12 @@ std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& se
                       bound);
 }
 
+// A dry run shows where the files would be, and makes no key.
+std::expected<Trust, Refusal> trust_for(const Session& session) {
+  if (session.dry_run) return Trust{};
+  return make_trust(session.artifact.plan->seals, session.environment);
+}
+
 // In place of what the caller's variables of these names say.
 void set_proxy_variables(Bound& bound) {
   if (bound.capture.proxy_port == 0) return;
@@ -225,7 +232,10 @@ std::expected<int, Refusal> bind_and_start(const Session& session) {
   if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
   forbid_core_dumps();
   allow_many_descriptors();
-  const Launcher launcher = launcher_of(session);
+  Launcher launcher = launcher_of(session);
+  std::optional<Trust> trust;
+  if (!session.artifact.plan->seals.empty()) trust = TRY(trust_for(session));
+  if (trust) launcher.trust = &*trust;
   Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
   bound.capture = make_capture(session.artifact.plan->network,
                                session.proxy_env ? WithProxy::yes : WithProxy::no);
