@@ -20,6 +20,7 @@
 #include "sandbox/holes.h"
 #include "sandbox/rules.h"
 #include "sandbox/tree.h"
+#include "sandbox/trust_files.h"
 
 namespace capgate::sandbox {
 namespace {
@@ -64,6 +65,10 @@ class Binder {
       return std::unexpected(std::move(done).error());
     }
     name_sockets();
+    if (launcher_.trust != nullptr) {
+      auto done = place_trust(parts(), *launcher_.trust);
+      if (!done) return std::unexpected(std::move(done).error());
+    }
 
     bound_.program = server_.file;
     bound_.program_identity = server_.identity;

@@ -23,6 +23,8 @@
 
 namespace capgate::sandbox {
 
+struct Trust;
+
 // Who starts the sandbox, and where from.
 struct Launcher {
   Caller caller;
@@ -31,6 +33,7 @@ struct Launcher {
   int landlock_abi = 0;
   bool makes_missing_files = true;  // a dry run makes nothing
   std::string state = {};           // --profile: a directory of the host that is HOME inside
+  const Trust* trust = nullptr;     // only where something is sealed
 };
 
 struct BoundMount {

@@ -191,6 +191,16 @@ List write_sockets(Writer& writer, const Capture& capture) {
   return writer.list(out);
 }
 
+// Room for directories, links and small files, and for what large ones hold.
+std::uint32_t root_bytes(const Bound& bound) {
+  std::size_t out = std::size_t{1} << 20U;
+  for (const BoundMount& mount : bound.mounts) {
+    constexpr std::size_t page = 4096;
+    if (mount.kind == orders::MountKind::file) out += mount.source.size() / page * page;
+  }
+  return static_cast<std::uint32_t>(out);
+}
+
 }  // namespace
 
 std::string write_orders(const Bound& bound, const Launch& launch) {
@@ -221,6 +231,7 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
       .gid = bound.uid,
       .drop_groups = launch.drop_groups ? 1U : 0U,
       .root_inodes = static_cast<std::uint32_t>(bound.mounts.size()) + spare_inodes,
+      .root_bytes = root_bytes(bound),
       .listen = launch.listen ? 1U : 0U,
       .has_network = bound.capture.is_needed() ? 1U : 0U,
       .inner_sockets = bound.capture.inner_sockets ? 1U : 0U,

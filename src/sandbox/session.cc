@@ -25,6 +25,7 @@
 #include "sandbox/stdio.h"
 #include "sandbox/steps.h"
 #include "sandbox/supervise.h"
+#include "sandbox/trust.h"
 #include "sys/file.h"
 
 namespace capgate::sandbox {
@@ -157,6 +158,12 @@ std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& se
                       bound);
 }
 
+// A dry run shows where the files would be, and makes no key.
+std::expected<Trust, Refusal> trust_for(const Session& session) {
+  if (session.dry_run) return Trust{};
+  return make_trust(session.artifact.plan->seals, session.environment);
+}
+
 // In place of what the caller's variables of these names say.
 void set_proxy_variables(Bound& bound) {
   if (bound.capture.proxy_port == 0) return;
@@ -253,6 +260,9 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   }
   Secrets secrets = TRY(
       resolve_secrets(plan, {.bindings = session.secrets, .dry_run = session.dry_run}, launcher));
+  std::optional<Trust> trust;
+  if (!plan.seals.empty()) trust = TRY(trust_for(session));
+  if (trust) launcher.trust = &*trust;
   Bound& bound = kept(TRY(bind(plan, launcher, session.command)));
   name_secrets(bound, secrets);
   bound.capture = make_capture(plan.network, session.proxy_env ? WithProxy::yes : WithProxy::no);
