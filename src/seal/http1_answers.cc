@@ -137,7 +137,7 @@ Async<bool> Http1Relay::pass_final(ResponseHead head) {
 
 void Http1Relay::scrub_into(std::string& out, std::string_view data, Scrub& scrub) {
   const std::size_t before = scrub.found();
-  out += scrub.push(data);
+  out += scrub.pass(data);
   if (scrub.found() > before) sides_.requests.tell_scrubbed(scrub.found() - before);
 }
 
@@ -155,7 +155,7 @@ Async<bool> Http1Relay::pass_answer_body(std::string out, Framing framing) {
     has_ended |= unframer.has_stopped();
     if (has_ended) {
       const std::size_t before = scrub.found();
-      data += scrub.finish();
+      data += scrub.rest();
       if (scrub.found() > before) sides_.requests.tell_scrubbed(scrub.found() - before);
     }
     if (framing.kind == Framing::Kind::chunked) {
@@ -232,7 +232,7 @@ Async<bool> Http1Relay::pass_raw_to_client() {
     if (size == failed) co_return false;
     if (size == ended) break;
   }
-  out = scrub.finish();
+  out = scrub.rest();
   if (!out.empty() && co_await send(LaneName::to_client, out) < 0) {
     stop(RelayEnd::failed);
     co_return false;

@@ -190,13 +190,12 @@ bool Http1Relay::take_body(std::string& out, Unframer& unframer, BodySwap& body)
   while (!from_client_.is_empty() && !unframer.has_stopped()) {
     const Unframer::Piece piece = unframer.next(from_client_.bytes());
     if (!piece.data.empty()) {
-      auto swapped = body.push(piece.data);
+      const auto swapped = body.pass(piece.data);
       if (!swapped) {
         refuse_misuse(swapped.error());
         return false;
       }
       append_secretly(out, *swapped);
-      secrets::wipe(*swapped);
     }
     from_client_.drop(piece.size);
   }
@@ -205,13 +204,12 @@ bool Http1Relay::take_body(std::string& out, Unframer& unframer, BodySwap& body)
     return false;
   }
   if (!unframer.has_stopped()) return true;
-  auto rest = body.finish();
+  const auto rest = body.rest();
   if (!rest) {
     refuse_misuse(rest.error());
     return false;
   }
   append_secretly(out, *rest);
-  secrets::wipe(*rest);
   return true;
 }
 
