@@ -125,8 +125,9 @@ TEST_F(SwapBody, HoldsOnlyWhatMayBecomeAPlaceholder) {
 // Text in which placeholders and parts of them are likely.
 std::string any_text() {
   const std::string whole(placeholder);
-  const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
-      whole, "a", "b", "aab", "ac", whole.substr(0, 12), whole.substr(3), "other"));
+  const auto pieces =
+      *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(std::vector<std::string>{
+          whole, "a", "b", "aab", "ac", whole.substr(0, 12), whole.substr(3), "other"}));
   std::string out;
   for (const std::string& piece : pieces) out += piece;
   return out;
