@@ -115,10 +115,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Play play;
   const Said said = play.run({reinterpret_cast<const char*>(data), size});
   const std::string& got = play.origin.written();
-  CAPGATE_ASSERT(got.find(support::placeholder) == std::string::npos ||
-                 got.find("101") != std::string::npos || said.origin.contains("101"));
   CAPGATE_ASSERT(!play.client.written().contains(support::secret_value));
-  const bool is_upgraded = said.origin.contains("101") && said.client.contains("pgrade");
-  if (!is_upgraded) check_requests(said, got);
+  // Frames of a WebSocket are not looked into on their way to the origin.
+  const bool is_upgraded = play.client.written().contains(" 101");
+  if (is_upgraded) return 0;
+  CAPGATE_ASSERT(!got.contains(support::placeholder));
+  check_requests(said, got);
   return 0;
 }

@@ -48,8 +48,7 @@ inline void read_body(Message& message, std::string_view& bytes, seal::Framing f
     if (!head) break;
     bytes.remove_prefix(size);
     Message& message = messages.emplace_back();
-    message.head =
-        seal::write_request_head(head->request, head->request.fields, head->spacing);
+    message.head = seal::write_request_head(head->request, head->request.fields, head->spacing);
     read_body(message, bytes, head->body);
     if (!message.is_whole) break;
   }
