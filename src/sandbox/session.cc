@@ -20,6 +20,7 @@
 #include "sandbox/landlock.h"
 #include "sandbox/network.h"
 #include "sandbox/report.h"
+#include "sandbox/sealing.h"
 #include "sandbox/secrets.h"
 #include "sandbox/stderr_copy.h"
 #include "sandbox/stdio.h"
@@ -148,13 +149,15 @@ void write_report(const sys::Fd& file, const Run& run) {
 
 // Started first: the broker gets ready while the sandbox is made. Null where nothing is declared.
 std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& session,
-                                                               const Bound& bound) {
+                                                               const Bound& bound,
+                                                               NetworkSecrets secrets) {
   if (!session.artifact.plan->network.is_declared()) return nullptr;
   return open_network({.plan = *session.artifact.plan,
                        .policy_hash = session.input.policy.hash,
                        .limits = session.net_limits,
                        .audit = session.audit,
-                       .audit_directory = session.audit_directory},
+                       .audit_directory = session.audit_directory,
+                       .secrets = std::move(secrets)},
                       bound);
 }
 
@@ -184,11 +187,12 @@ void tell_end(const Bound& bound, const Outcome& outcome) {
 }
 
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
-                                           const Bound& bound, Secrets& secrets) {
+                                           const Bound& bound, Secrets& secrets, Trust* trust) {
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
-  const std::unique_ptr<Network> network = TRY(start_network(session, bound));
+  const std::unique_ptr<Network> network =
+      TRY(start_network(session, bound, TRY(network_secrets(plan, secrets, trust, launcher))));
   const Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   HostUser user = choose_host_user();
   user.inside = bound.uid;
@@ -267,7 +271,9 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   name_secrets(bound, secrets);
   bound.capture = make_capture(plan.network, session.proxy_env ? WithProxy::yes : WithProxy::no);
   set_proxy_variables(bound);
-  if (!session.dry_run) return start_and_wait(session, launcher, bound, secrets);
+  if (!session.dry_run) {
+    return start_and_wait(session, launcher, bound, secrets, trust ? &*trust : nullptr);
+  }
   const std::string text = print_bound(session.artifact, session.input, bound);
   return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;
 }
