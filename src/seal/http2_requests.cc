@@ -244,7 +244,7 @@ bool Http2Relay::pass_request_bytes(Exchange& exchange, std::string_view bytes) 
     exchange.up.add(bytes);
     return true;
   }
-  std::expected<std::string, Misuse> swapped = exchange.swap->push(bytes);
+  const std::expected<std::string_view, Misuse> swapped = exchange.swap->pass(bytes);
   if (!swapped) {
     deny(exchange, swapped.error());
     return false;
@@ -255,7 +255,7 @@ bool Http2Relay::pass_request_bytes(Exchange& exchange, std::string_view bytes) 
 
 bool Http2Relay::end_request(Exchange& exchange) {
   if (exchange.swap) {
-    std::expected<std::string, Misuse> rest = exchange.swap->finish();
+    const std::expected<std::string_view, Misuse> rest = exchange.swap->rest();
     if (!rest) {
       deny(exchange, rest.error());
       return false;

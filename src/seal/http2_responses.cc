@@ -120,7 +120,7 @@ void Http2Relay::OriginEvents::on_data(std::int32_t stream, std::string_view byt
   }
   exchange->down.came(bytes.size());
   if (exchange->scrub) {
-    exchange->down.add(exchange->scrub->push(bytes));
+    exchange->down.add(exchange->scrub->pass(bytes));
   } else {
     exchange->down.add(bytes);
   }
@@ -133,7 +133,7 @@ void Http2Relay::OriginEvents::on_end(std::int32_t stream) {
 
 void Http2Relay::end_response(Exchange& exchange) {
   if (exchange.scrub) {
-    exchange.down.add(exchange.scrub->finish());
+    exchange.down.add(exchange.scrub->rest());
     tell_scrubbed(exchange.scrub->found());
   }
   if (!exchange.down.trailers.empty()) {
