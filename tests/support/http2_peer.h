@@ -144,6 +144,10 @@ class Http2Peer {
     said_[stream]->is_whole = true;
     (void)nghttp2_session_resume_data(raw, stream);
   }
+  // What it has not been allowed to say so far.
+  [[nodiscard]] std::size_t unsaid(std::int32_t stream) const {
+    return said_.at(stream)->body.size();
+  }
   void reset(std::int32_t stream, std::uint32_t code) {
     (void)nghttp2_submit_rst_stream(raw, NGHTTP2_FLAG_NONE, stream, code);
   }
@@ -164,10 +168,13 @@ class Http2Peer {
   static std::uint8_t* bytes_of(const std::string& text) {
     return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
   }
+  // What is named x-hidden is never to be indexed.
   static std::vector<nghttp2_nv> pairs_of(const Pairs& head) {
     std::vector<nghttp2_nv> out;
     for (const auto& [name, value] : head) {
-      out.push_back({bytes_of(name), bytes_of(value), name.size(), value.size(), 0});
+      const std::uint8_t flags =
+          name == "x-hidden" ? NGHTTP2_NV_FLAG_NO_INDEX : NGHTTP2_NV_FLAG_NONE;
+      out.push_back({bytes_of(name), bytes_of(value), name.size(), value.size(), flags});
     }
     return out;
   }
