@@ -91,21 +91,21 @@ TEST_F(Http2Flow, StreamsThatAreNotReadDoNotStopOthers) {
 // What a stream held when it was reset is given back, or the connection would stop some day.
 TEST_F(Http2Flow, ResetStreamsGiveTheirWindowBack) {
   const nghttp2_settings_entry tiny{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 100};
-  lab.set_peers({.entries = {tiny}}, {.reads_bodies = false, .entries = {tiny}});
+  lab.set_peers({.reads_bodies = false, .entries = {tiny}},
+                {.reads_bodies = false, .entries = {tiny}});
   start();
-  for (std::uint32_t i = 0; i < 3 * most_streams; ++i) {
+  const std::string body(stream_window + 1000, 'b');
+  for (std::uint32_t i = 0; i < most_streams + 20; ++i) {
     const Ids down = get("/");
-    respond(down, ok, {.body = pattern(stream_window + 1000), .is_whole = false});
+    respond(down, ok, {.body = body, .is_whole = false});
+    ASSERT_EQ(lab.origin->unsaid(down.origin), 1000U);
     lab.client->reset(down.client, NGHTTP2_CANCEL);
     lab.pump();
-    const Ids up = post("/", {.body = pattern(stream_window + 1000), .is_whole = false});
+    const Ids up = post("/", {.body = body, .is_whole = false});
+    ASSERT_EQ(lab.client->unsaid(up.client), 1000U);
     lab.origin->reset(up.origin, NGHTTP2_CANCEL);
     lab.pump();
   }
-  EXPECT_EQ(nghttp2_session_get_remote_window_size(lab.origin->raw),
-            static_cast<std::int32_t>(most_streams) * stream_window);
-  EXPECT_GT(nghttp2_session_get_remote_window_size(lab.client->raw),
-            static_cast<std::int32_t>(most_streams) * stream_window / 2);
 }
 
 TEST_F(Http2Flow, ManyStreamsAtOnce) {
@@ -148,24 +148,43 @@ TEST_F(Http2Flow, TheClientMayOpenAsManyStreamsAsTheOriginAllows) {
   EXPECT_EQ(limit(), 100U);
 }
 
-TEST_F(Http2Flow, MoreThanTheOriginAllowsWaitForTheirTurn) {
+TEST_F(Http2Flow, MoreThanTheOriginAllowsMayBeTriedAgain) {
   lab.set_peers({}, {.entries = {{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1}}});
   is_started = true;
   lab.start();
-  // Before the client could know of it.
-  lab.client->request(head_of("GET", "/1"));
+  lab.origin_side.feed(lab.origin->say());
+  // Before the client could know of the limit.
+  const std::int32_t first = lab.client->request(head_of("GET", "/1"));
   const std::int32_t second = lab.client->request(head_of("GET", "/2"));
-  const std::int32_t third = lab.client->request(head_of("GET", "/3"));
   lab.client_side.feed(lab.client->say());
   lab.pump();
+  EXPECT_EQ(lab.client->messages[second].closed, NGHTTP2_REFUSED_STREAM);
   ASSERT_EQ(lab.origin->arrived.size(), 1U);
-  lab.client->reset(second, NGHTTP2_CANCEL);  // never began
+  respond({.client = first, .origin = lab.origin->arrived[0]});
+  EXPECT_EQ(lab.client->messages[first].status(), "200");
+}
+
+// A limit that the origin lowers later holds requests back, and one of them is not wanted any more.
+TEST_F(Http2Flow, RequestsWaitForAStreamOfTheOrigin) {
+  start();
+  const Ids first = get("/1");
+  const nghttp2_settings_entry one{NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 1};
+  const std::int32_t second = lab.client->request(head_of("GET", "/wait/2"));
+  const std::int32_t third = lab.client->request(head_of("GET", "/wait/3"));
   lab.pump();
-  respond({.origin = lab.origin->arrived[0]});
+  (void)nghttp2_submit_settings(lab.origin->raw, NGHTTP2_FLAG_NONE, &one, 1);
+  lab.pump();
+  lab.requests->let_go();
+  lab.pump();
+  ASSERT_EQ(lab.origin->arrived.size(), 1U);
+  lab.client->reset(second, NGHTTP2_CANCEL);
+  lab.pump();
+  respond(first);
   ASSERT_EQ(lab.origin->arrived.size(), 2U);
-  respond({.origin = lab.origin->arrived[1]});
+  EXPECT_EQ(lab.origin->messages[lab.origin->arrived[1]].field(":path"), "/wait/3");
+  respond({.client = third, .origin = lab.origin->arrived[1]});
   EXPECT_EQ(lab.client->messages[third].status(), "200");
-  EXPECT_EQ(lab.origin->messages[lab.origin->arrived[1]].field(":path"), "/3");
+  EXPECT_EQ(lab.requests->records, (Records{{"/1", 200}, {"/wait/2", 0}, {"/wait/3", 200}}));
 }
 
 TEST_F(Http2Flow, PingsAreAnswered) {
