@@ -18,6 +18,7 @@
 #include "base/digest.h"
 #include "core/manifest.h"
 #include "core/merge.h"
+#include "core/seal.h"
 #include "lower/targets.h"
 #include "sys/file.h"
 #include "text/json.h"
@@ -34,6 +35,9 @@ struct Compiled {
 Checked<Compiled> compile(const std::string& source) {
   Compiled out{.document = TRY(text::parse_json(source)), .manifest = {}, .policy = {}};
   out.manifest = TRY(core::parse_manifest(out.document, {}));
+  if (auto mistakes = core::check_seals(out.manifest); !mistakes.empty()) {
+    return std::unexpected(std::move(mistakes));
+  }
   out.policy = TRY(core::merge(out.manifest));
   return out;
 }

@@ -38,7 +38,7 @@ constexpr CodeInfo table[] = {
     {Code::manifest_shape, "MANIFEST_SHAPE", "the manifest does not have the expected shape",
      "A manifest is an object with a name, a version and a list of tools; each tool has a name and "
      "a "
-     "list of capability strings. serverCapabilities and grammar are optional.",
+     "list of capability strings. serverCapabilities, grammar and seal are optional.",
      R"({"name": "x", "tools": {}})",
      R"({"name": "x", "version": "1.0.0", "tools": [{"name": "t", "capabilities": []}]})"},
     {Code::manifest_unknown_key, "MANIFEST_UNKNOWN_KEY",
@@ -152,6 +152,13 @@ constexpr CodeInfo table[] = {
     {Code::cap_env_name, "CAP_ENV_NAME", "the variable name cannot be used",
      "Upper-case letters, digits and underscores, not starting with a digit.",
      "env:inject:github_pat", "env:inject:GITHUB_PAT"},
+    {Code::cap_env_unsealable, "CAP_ENV_UNSEALABLE", "the secret cannot be sealed",
+     "A sealed value replaces a placeholder in requests, so it must be something that is sent: a "
+     "token, a key, a password. A secret that signs requests is computed with and never sent, a "
+     "name of a file only leads to the secret, and a database login is not HTTP; capgate knows "
+     "such variables by name. Let the server hold the value, or use a credential of another kind.",
+     "env:inject:AWS_SECRET_ACCESS_KEY?to=s3.amazonaws.com:443",
+     "env:inject:AWS_SECRET_ACCESS_KEY"},
     {Code::cap_ipc_shape, "CAP_IPC_SHAPE", "ipc is written ipc:connect:ENDPOINT",
      "Endpoints: x11, dbus:session, dbus:system, \"unix:/path\", self, netlink-route.",
      "ipc:connect", "ipc:connect:x11"},
@@ -182,6 +189,19 @@ constexpr CodeInfo table[] = {
      "assert:fetch.block_rfc1918 and a net:connect that names a private endpoint: no union of the "
      "two keeps both promises.",
      "assert:a:\"x\" and assert:a:\"y\"", "assert:a:\"x\""},
+    {Code::seal_ambiguous, "SEAL_AMBIGUOUS", "--seal cannot tell where a secret goes",
+     "--seal and \"seal\": true seal every env:inject. Where a value goes must follow from the "
+     "manifest: the tools with the variable, or else all of them together, declare one host and "
+     "port with TLS. Otherwise say it in the capability. What is no secret is env:read.",
+     "env:inject:TOKEN with net:connect:a.com:443 and net:connect:b.com:443",
+     "env:inject:TOKEN?to=a.com:443 with net:connect:a.com:443 and net:connect:b.com:443"},
+    {Code::seal_unusable, "SEAL_UNUSABLE", "a sealed secret could never be used",
+     "The broker puts the value into requests inside TLS to the endpoint of to=. So a net:connect "
+     "must cover that endpoint, and one that lets the broker terminate TLS: not proto=http or port "
+     "80, where anybody on the way would read the value, not proto=tcp, which is passed unread, "
+     "not sni=any.",
+     "env:inject:TOKEN?to=a.com:80 with net:connect:a.com:80",
+     "env:inject:TOKEN?to=a.com:443 with net:connect:a.com:443"},
     {Code::assert_unrecognized, "ASSERT_UNRECOGNIZED", "no validator covers the assertion",
      "With --validators FILE the host states which assertions it verifies and how. An assertion "
      "that "

@@ -46,6 +46,7 @@ enum class Code {
   cap_exec_name,
   cap_env_shape,
   cap_env_name,
+  cap_env_unsealable,
   cap_ipc_shape,
   cap_ipc_endpoint,
   cap_clock_shape,
@@ -55,6 +56,8 @@ enum class Code {
   cap_assert_shape,
   // Policy and targets.
   policy_conflict,
+  seal_ambiguous,
+  seal_unusable,
   assert_unrecognized,
   validators_shape,
   tool_unknown,

@@ -8,7 +8,7 @@
 namespace capgate::cli {
 namespace {
 
-constexpr Option options[] = {tool_option, set_option, validators_option, json_option};
+constexpr Option options[] = {tool_option, set_option, seal_option, validators_option, json_option};
 
 std::string count(std::size_t n, std::string_view one) {
   if (n == 1) return format("1 {}", one);

@@ -15,6 +15,7 @@ namespace capgate::cli {
 [[nodiscard]] Command run_command();
 [[nodiscard]] Command doctor_command();
 [[nodiscard]] Command audit_command();
+[[nodiscard]] Command secret_command();
 [[nodiscard]] Command targets_command();
 [[nodiscard]] Command version_command();
 [[nodiscard]] Command completion_command();

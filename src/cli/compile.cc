@@ -23,6 +23,7 @@ constexpr Option options[] = {
      .choices = target_names},
     tool_option,
     set_option,
+    seal_option,
     {.name = "--program",
      .value = "PATH",
      .help = "bwrap: the server's own program; others are hidden",

@@ -15,7 +15,7 @@ namespace {
 
 using text::JsonWriter;
 
-constexpr Option options[] = {tool_option, set_option, validators_option, json_option};
+constexpr Option options[] = {tool_option, set_option, seal_option, validators_option, json_option};
 
 bool looks_like_code(std::string_view word) {
   return word.contains('_') &&

@@ -9,6 +9,7 @@
 #include "cli/diagnostics_json.h"
 #include "cli/exit.h"
 #include "core/merge.h"
+#include "core/seal.h"
 #include "sys/file.h"
 #include "text/json.h"
 #include "text/json_write.h"
@@ -187,6 +188,18 @@ std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const W
   return parsed;
 }
 
+// Seals what is asked for, and checks what is sealed.
+std::expected<void, int> seal(const Arguments& arguments, Loaded& loaded, Output& output) {
+  loaded.options.seal = arguments.has("--seal");
+  Diagnostics mistakes;
+  if (loaded.options.seal || loaded.manifest.seal) {
+    mistakes = core::seal_variables(loaded.manifest);
+  }
+  if (mistakes.empty()) mistakes = core::check_seals(loaded.manifest);
+  if (mistakes.empty()) return {};
+  return std::unexpected(report(mistakes, loaded.source(), arguments, output));
+}
+
 }  // namespace
 
 std::expected<Loaded, int> load(const Arguments& arguments, Output& output) {
@@ -214,6 +227,9 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
           report(unknown_tool(loaded.manifest, *name), loaded.source(), arguments, output));
     }
     loaded.options.tool = *name;
+  }
+  if (auto sealed = seal(arguments, loaded, output); !sealed) {
+    return std::unexpected(sealed.error());
   }
   auto policy = core::merge(loaded.manifest, tool);
   if (!policy) return std::unexpected(report(policy.error(), loaded.source(), arguments, output));

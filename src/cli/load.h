@@ -25,6 +25,9 @@ inline constexpr Option validators_option{
     .name = "--validators",
     .value = "FILE",
     .help = "assertions that the host verifies; others are errors"};
+inline constexpr Option seal_option{
+    .name = "--seal",
+    .help = "seal every env:inject: the value goes to its service, never to the server"};
 inline constexpr Option json_option{.name = "--json", .help = "for programs: JSON on stdout"};
 
 // A text with its name, parsed; diagnostics are shown against it.

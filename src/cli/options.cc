@@ -13,12 +13,16 @@ std::unexpected<UsageError> fail(std::string message, std::string help) {
   return std::unexpected(UsageError{.message = std::move(message), .help = std::move(help)});
 }
 
+std::string shown(const Command& command, std::string_view word) {
+  return command.may_hold_secrets ? "of this name" : quoted(word);
+}
+
 std::unexpected<UsageError> unknown_option(const Command& command, std::string_view word) {
   std::vector<std::string_view> names{"--help"};
   for (const Option& option : command.options) names.push_back(option.name);
   const auto best = closest(word, names);
   return fail(
-      format("{} has no option {}", command.name, quoted(word)),
+      format("{} has no option {}", command.name, shown(command, word)),
       best ? format("did you mean {}?", *best) : format("see capgate {} --help", command.name));
 }
 
@@ -109,7 +113,8 @@ class Reader {
     if (contains(command_.verbs, std::string_view(word))) return {};
     const auto best = closest(word, command_.verbs);
     return fail(
-        format("{} has no {}", command_.name, quoted(word)),
+        format("{} has no {}", command_.name,
+               command_.may_hold_secrets ? "such word" : quoted(word)),
         best ? format("did you mean {}?", *best) : format("usage: {}", usage_line(command_)));
   }
 

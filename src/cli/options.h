@@ -52,6 +52,7 @@ struct Command {
   bool operands_end_options = false;  // the first operand is a command with words of its own
   int (*on_usage_error)(Output& output) = nullptr;  // its own way to end; null: exit code 2
   std::span<const std::string_view> verbs = {};     // the only first operands, if not empty
+  bool may_hold_secrets = false;  // a value may stand where it must not: errors repeat no word
 };
 
 struct UsageError {

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
+#include "cli/secret_options.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
 #include "sandbox/session.h"
@@ -30,8 +31,10 @@ constexpr Option options[] = {
      .help = "what the server may do; without it nothing but --allow",
      .alias = "-m"},
     {.name = "--allow", .value = "CAP", .help = "one more capability", .repeatable = true},
+    secret_option,
     set_option,
     tool_option,
+    seal_option,
     {.name = "--profile",
      .value = "NAME",
      .help = "keep HOME from run to run, in the state directory of this name"},
@@ -62,9 +65,10 @@ int refuse(Output& output) {
 }
 
 std::vector<std::string> environment() {
-  std::vector<std::string> out;
-  for (char** entry = ::environ; *entry != nullptr; ++entry) out.emplace_back(*entry);
-  return out;
+  char** end = ::environ;
+  while (*end != nullptr) ++end;
+  // Exactly one copy of each: a short text that is moved leaves its bytes behind.
+  return {::environ, end};
 }
 
 std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Output& output) {
@@ -136,11 +140,14 @@ int run(const Arguments& arguments, Output& output) {
     report(artifact.error(), source, arguments, output);
     return refuse(output);
   }
+  auto bindings = read_secret_options(arguments, *artifact->plan, output);
+  if (!bindings) return refuse(output);
   const std::string path = variable("PATH");
   return sandbox::run({.artifact = *artifact,
                        .input = input,
                        .command = arguments.operands,
                        .environment = environment(),
+                       .secrets = *std::move(bindings),
                        .home = loaded->options.home,
                        .path = path.empty() ? std::string(lower::sandbox_path) : path,
                        .accepted_limits = std::move(accepted_limits),
@@ -168,10 +175,15 @@ Command run_command() {
       .details =
           "stdin and stdout are the server's own; its exit status is passed on. 125: capgate\n"
           "refused, 126: the command cannot be run, 127: it was not found. Without a manifest\n"
-          "and --allow the server sees /usr, a private HOME and /tmp, and no network.",
+          "and --allow the server sees /usr, a private HOME and /tmp, and no network.\n"
+          "Providers of --secret: env:NAME, file:PATH, cmd:PROGRAM ARGUMENTS (no shell; renewed "
+          "with\n"
+          "cmd?ttl=SECONDS: or cmd?json:), systemd-credential:NAME, keyring:NAME, store:NAME.",
       .examples =
           "  capgate run -m github.json -- node server.js\n"
           "  capgate run --allow 'fs:write:/srv/notes/**' -- npx-server /srv/notes\n"
+          "  capgate run -m github.json --secret GITHUB_TOKEN='cmd:pass show github' -- node "
+          "server.js\n"
           "  capgate run -m git.json --set REPO=/srv/repo --report report.json -- git-mcp-server\n"
           "  capgate run -m m.json --trace - -- node server.js    what is missing, line by line",
       .run = run,

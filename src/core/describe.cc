@@ -86,7 +86,8 @@ struct Words {
     for (const Endpoint& endpoint : env.to) {
       hosts += format("{}{}", hosts.empty() ? "" : ", ", print(endpoint));
     }
-    return format("use the secret {} toward {} without holding it", env.name, hosts);
+    return format("use the secret {} toward {}, in {}, without holding it", env.name, hosts,
+                  place_words(env.as));
   }
 
   std::string operator()(const IpcCapability& ipc) const {
@@ -140,6 +141,17 @@ struct Words {
 
 std::string describe(const Capability& capability) { return std::visit(Words{}, capability); }
 
+std::string place_words(const SecretPlace& place) {
+  switch (place.kind) {
+    case SecretPlace::Kind::header: return format("the header {}", place.header);
+    case SecretPlace::Kind::basic: return "the password of basic authentication";
+    case SecretPlace::Kind::query: return "the query";
+    case SecretPlace::Kind::path: return "the path";
+    case SecretPlace::Kind::body: return "the body";
+  }
+  return {};
+}
+
 std::string_view enforcement(const Capability& capability) {
   constexpr std::string_view mechanisms[] = {
       "mount namespace (exact binds) and Landlock",
@@ -155,6 +167,10 @@ std::string_view enforcement(const Capability& capability) {
   const auto* assertion = std::get_if<AssertCapability>(&capability);
   if (assertion != nullptr && assertion->id == block_private_id) {
     return "the compiler (no rule names a private endpoint) and the egress broker";
+  }
+  const auto* env = std::get_if<EnvCapability>(&capability);
+  if (env != nullptr && !env->to.empty()) {
+    return "a placeholder in the environment, and the egress broker, which terminates TLS there";
   }
   return mechanisms[capability.index()];
 }

@@ -15,4 +15,7 @@ namespace capgate::core {
 // What keeps a server to it, in capgate's own engine.
 [[nodiscard]] std::string_view enforcement(const Capability& capability);
 
+// Where in a request a sealed secret stands: "the header authorization".
+[[nodiscard]] std::string place_words(const SecretPlace& place);
+
 }  // namespace capgate::core

@@ -64,6 +64,16 @@ Result<std::string> parse_variable_name(std::string_view name) {
   return std::string(name);
 }
 
+// Headers of one connection, of a message's framing, and those that the broker itself rewrites on
+// sealed endpoints: a value there would be dropped, sent elsewhere or break the message apart.
+bool is_unusable_header(std::string_view header) {
+  constexpr std::string_view names[] = {
+      "accept-encoding", "connection",          "content-length",   "expect", "host",
+      "keep-alive",      "proxy-authorization", "proxy-connection", "range",  "te",
+      "trailer",         "transfer-encoding",   "upgrade"};
+  return std::ranges::find(names, header) != std::end(names);
+}
+
 Result<SecretPlace> parse_place(const RefinementReader& reader) {
   const Refinement* as = reader.find("as");
   if (as == nullptr) return SecretPlace{};
@@ -74,6 +84,11 @@ Result<SecretPlace> parse_place(const RefinementReader& reader) {
     const bool valid = !header.empty() && std::ranges::all_of(header, [](char c) {
       return is_alnum(c) || c == '-' || c == '_';
     });
+    if (valid && is_unusable_header(header)) {
+      return fail(Code::cap_refinement, as->value.where,
+                  format("the header {} is part of how a message travels", header),
+                  "name the header in which the service expects the secret: as=header:X-Api-Key");
+    }
     if (valid) return SecretPlace{.kind = SecretPlace::Kind::header, .header = header};
   }
   for (std::size_t i = 1; i < std::size(places); ++i) {
@@ -84,14 +99,36 @@ Result<SecretPlace> parse_place(const RefinementReader& reader) {
               did_you_mean(text, places));
 }
 
+// A secret belongs to one service. Below a wildcard anybody may have a name (of a multi-tenant
+// service, say), and the authority that terminates TLS is made for names alone.
+Result<Endpoint> parse_receiver(const Refinement& refinement) {
+  const Endpoint to = TRY(in_field(refinement.value, parse_endpoint));
+  const Span where = refinement.value.where;
+  switch (to.host.kind) {
+    case HostPattern::Kind::name:
+      if (to.port) return to;
+      [[fallthrough]];
+    case HostPattern::Kind::any:
+      return fail(Code::cap_refinement, where, "a secret goes to one HOST:PORT",
+                  "write to=api.example.com:443; repeat to= for several");
+    case HostPattern::Kind::subdomains:
+      return fail(
+          Code::cap_refinement, where,
+          format("a secret goes to one host, and {} is any below {}", print(to.host), to.host.text),
+          format("name the host: to=api.{}:{}; repeat to= for several", to.host.text,
+                 to.port.value_or(443)));
+    case HostPattern::Kind::ipv4:
+    case HostPattern::Kind::ipv6: break;
+  }
+  return fail(Code::cap_refinement, where,
+              "a secret goes to a host by name: TLS to an address cannot be terminated",
+              "write the name that the server's certificate has: to=api.example.com:443");
+}
+
 Result<void> read_seal(const RefinementReader& reader, EnvCapability& out) {
   for (const Refinement& refinement : reader.all()) {
     if (refinement.key.text != "to") continue;
-    out.to.push_back(TRY(in_field(refinement.value, parse_endpoint)));
-    if (!out.to.back().port || out.to.back().host.kind == HostPattern::Kind::any) {
-      return fail(Code::cap_refinement, refinement.value.where, "a secret goes to one HOST:PORT",
-                  "write to=api.example.com:443; repeat to= for several");
-    }
+    out.to.push_back(TRY(parse_receiver(refinement)));
   }
   sort_and_deduplicate(out.to);
   out.as = TRY(parse_place(reader));

@@ -16,8 +16,9 @@ using text::Kind;
 using text::Member;
 using text::Value;
 
-constexpr std::string_view manifest_keys[] = {
-    "$schema", "_meta", "description", "grammar", "name", "serverCapabilities", "tools", "version"};
+constexpr std::string_view manifest_keys[] = {"$schema", "_meta", "description",        "grammar",
+                                              "name",    "seal",  "serverCapabilities", "tools",
+                                              "version"};
 constexpr std::string_view tool_keys[] = {"_meta",       "annotations",  "capabilities",
                                           "description", "icons",        "inputSchema",
                                           "name",        "outputSchema", "title"};
@@ -38,6 +39,7 @@ class Reader {
     read_grammar();
     manifest_.name = read_text(root_, "name");
     manifest_.version = read_text(root_, "version");
+    read_seal();
     if (const auto server = root_.find("serverCapabilities"); server && !server->is(Kind::null)) {
       read_capabilities(*server, Declared::whole_server);
     }
@@ -80,6 +82,22 @@ class Reader {
                format("grammar {} is not known", quoted(grammar->text())), help);
     } else {
       manifest_.grammar = grammar->text();
+    }
+  }
+
+  void read_seal() {
+    const auto seal = root_.find("seal");
+    if (!seal) return;
+    if (!seal->is(Kind::boolean)) {
+      complain(Code::manifest_shape, seal->span(), "seal is true or false",
+               "write \"seal\": true to seal every env:inject, or leave it out");
+      return;
+    }
+    manifest_.seal = seal->text() == "true";
+    if (manifest_.seal && manifest_.grammar == earlier_grammar) {
+      complain(Code::grammar_feature, seal->span(),
+               format("seal is not part of grammar {}", earlier_grammar),
+               format("write \"grammar\": \"{}\"", current_grammar));
     }
   }
 

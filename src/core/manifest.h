@@ -41,8 +41,9 @@ struct Manifest {
   std::string name;
   std::string version;
   std::string grammar = std::string(current_grammar);
-  std::string hash;  // "sha256:..." over the RFC 8785 form
-  std::string home;  // the caller's home directory (--set HOME), or empty
+  std::string hash;   // "sha256:..." over the RFC 8785 form
+  std::string home;   // the caller's home directory (--set HOME), or empty
+  bool seal = false;  // every env:inject is to be sealed (core/seal.h)
   std::vector<Tool> tools;
   std::vector<Declared> declared;  // serverCapabilities first, then the tools in order
   std::vector<std::string> notes;  // keys that are not known, and so on

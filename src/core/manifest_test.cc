@@ -101,6 +101,19 @@ TEST(Manifest, EachShapeErrorHasItsPlace) {
   for (const Row& row : table) EXPECT_EQ(mistakes_in(row.source), row.mistakes) << row.source;
 }
 
+TEST(Manifest, SealIsABoolean) {
+  const auto with = [](std::string_view value) {
+    return R"({"name":"n","version":"1","tools":[],"seal":)" + std::string(value) + "}";
+  };
+  for (const std::string value : {"null", "1", "\"true\"", "[]"}) {
+    EXPECT_EQ(mistakes_in(with(value)), Strings{"MANIFEST_SHAPE@" + value});
+  }
+  EXPECT_TRUE(support::read_manifest(with("true"))->seal);
+  EXPECT_FALSE(support::read_manifest(with("false"))->seal);
+  EXPECT_EQ(mistakes_in(R"({"grammar":"0.0","name":"n","version":"1","tools":[],"seal":true})"),
+            Strings{"GRAMMAR_FEATURE@true"});
+}
+
 TEST(Manifest, D26ServerCapabilitiesAreAListOrAbsent) {
   const auto with = [](std::string_view value) {
     return R"({"name":"n","version":"1","tools":[],"serverCapabilities":)" + std::string(value) +

@@ -25,6 +25,9 @@ std::string manifest_hash(Value root) {
   JsonWriter json(JsonWriter::Style::compact);
   json.reserve(root.document().source().size());
   json.begin_object().key("name").string(root.find("name")->text());
+  // Only where it changes what the manifest says, so that other manifests keep their hash.
+  const auto seal = root.find("seal");
+  if (seal && seal->text() == "true") json.key("seal").boolean(true);
   write_strings(json.key("serverCapabilities"), root.find("serverCapabilities"));
   json.key("tools").begin_array();
   for (const Value tool : root.find("tools")->elements()) {

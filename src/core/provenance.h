@@ -1,8 +1,8 @@
 // Hashes that say which manifest and which policy an artifact comes from.
 //
 // manifestHash is SHA-256 over the RFC 8785 form of name, serverCapabilities, tools (name and
-// capabilities only) and version: the same document gives the same hash as in the earlier
-// implementation. policyHash (core/policy.h) covers what is granted, and nothing else.
+// capabilities only) and version, and seal where it is true: the same document gives the same hash
+// as in the earlier implementation. policyHash (core/policy.h) covers what is granted, and nothing else.
 #pragma once
 
 #include <string>

@@ -31,7 +31,7 @@ TEST(ManifestHash, DoesNotDependOnSpelling) {
             known_hash);
   EXPECT_EQ(hash_of(R"({"grammar":"0.1","description":"d","serverCapabilities":null,"name":"srv",
                         "version":"1.0.0","tools":[{"name":"t","description":"x","inputSchema":{},
-                        "capabilities":["fs:read:/x"]}]})"),
+                        "capabilities":["fs:read:/x"]}],"seal":false})"),
             known_hash);
   const auto yaml = text::parse_yaml(
       "name: srv\nversion: \"1.0.0\"\ntools:\n  - name: t\n    capabilities: [\"fs:read:/x\"]\n");
@@ -46,6 +46,8 @@ TEST(ManifestHash, CoversEverythingThatIdentifies) {
         R"({"name":"srv","version":"1.0.0","tools":[{"name":"u","capabilities":["fs:read:/x"]}]})",
         R"({"name":"srv","version":"1.0.0","tools":[{"name":"t","capabilities":["fs:read:/x/"]}]})",
         R"({"name":"srv","version":"1.0.0","tools":[{"name":"t","capabilities":[]}]})",
+        R"({"name":"srv","version":"1.0.0","seal":true,
+            "tools":[{"name":"t","capabilities":["fs:read:/x"]}]})",
         R"({"name":"srv","version":"1.0.0","serverCapabilities":["clock:system"],
             "tools":[{"name":"t","capabilities":["fs:read:/x"]}]})"}) {
     EXPECT_NE(hash_of(std::string(other)), known_hash) << other;

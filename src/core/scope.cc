@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "core/sensitive.h"
+#include "core/unsealable.h"
 
 namespace capgate::core {
 namespace {
@@ -46,6 +47,20 @@ Result<void> check_ipc(const IpcCapability& ipc) {
                       controlled ? format("this socket controls {}", *controlled) : std::string());
 }
 
+Result<void> check_env(const EnvCapability& env) {
+  const auto reason = env.to.empty() ? std::nullopt : why_unsealable(env.name);
+  if (reason) {
+    return fail(Code::cap_env_unsealable, format("{} cannot be sealed: {}", env.name, *reason),
+                format("write env:inject:{} without to=, so that the server holds it, or use a "
+                       "credential that is sent, such as a bearer token",
+                       env.name));
+  }
+  return check_unsafe(env.unsafe,
+                      is_loader_variable(env.name)
+                          ? format("{} decides what programs load, trust or start", env.name)
+                          : std::string());
+}
+
 }  // namespace
 
 bool is_writing(FsActions actions) {
@@ -56,12 +71,7 @@ bool is_writing(FsActions actions) {
 Result<void> check_scope(const Capability& capability, std::string_view home) {
   if (const auto* fs = std::get_if<FsCapability>(&capability)) return check_fs(*fs, home);
   if (const auto* ipc = std::get_if<IpcCapability>(&capability)) return check_ipc(*ipc);
-  if (const auto* env = std::get_if<EnvCapability>(&capability)) {
-    return check_unsafe(env->unsafe,
-                        is_loader_variable(env->name)
-                            ? format("{} decides what programs load, trust or start", env->name)
-                            : std::string());
-  }
+  if (const auto* env = std::get_if<EnvCapability>(&capability)) return check_env(*env);
   return {};
 }
 

@@ -67,8 +67,8 @@ Connections::Attempt Connections::begin(core::HostPattern host, std::uint16_t po
                     .port = port,
                     .protocol = protocol,
                     .started = loop_.now()};
-  attempt.is_sealed = is_sealed(policy_, host, port);
-  attempt.flow = {.host = std::move(host), .port = port};
+  const bool terminated = is_sealed(policy_, host, port);
+  attempt.flow = {.host = std::move(host), .port = port, .terminated = terminated};
   return attempt;
 }
 
@@ -102,7 +102,7 @@ void Connections::refuse(const Attempt& attempt, std::string_view reason, std::s
 
 bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
   Opening& opening = attempt.opening;
-  const bool must_know = must_hear_client(attempt);
+  const bool must_know = must_speak_first(attempt.verdict);
   // Under proto=tcp what only looks like TLS or HTTP is neither.
   if (opening.is_malformed && is_anything(attempt.verdict)) {
     opening.is_malformed = false;
@@ -127,7 +127,7 @@ bool Connections::is_spoken_well(Attempt& attempt, Heard heard) {
                                          : "its request is not strict HTTP/1.1");
     return false;
   }
-  if (attempt.is_sealed && opening.speech != Speech::tls) {
+  if (attempt.flow.terminated && opening.speech != Speech::tls) {
     refuse(attempt, "plain-text", "a sealed secret goes there, so nothing but TLS does");
     return false;
   }
@@ -194,7 +194,7 @@ Async<Dialled> Connections::open(Attempt& attempt) {
 // The steps up to a connection with the origin. Without one the flow was refused, and told.
 Async<Dialled> Connections::admit(Socket& client, Attempt& attempt) {
   if (!is_allowed(attempt)) co_return Dialled{};
-  if (must_hear_client(attempt)) {
+  if (must_speak_first(attempt.verdict)) {
     const Heard heard = co_await read_opening(loop_, client, attempt.opening, policy_.limits, {});
     if (heard == Heard::nothing || heard == Heard::broken) {
       journal_.close(attempt.record, 0, 0, "left without a word");
@@ -226,14 +226,14 @@ Async<bool> Connections::carry(SocketPtr client, SocketPtr origin, Attempt attem
   if (attempt.flow.speech == Speech::http) {
     co_return co_await pass_requests(tunnel, std::move(attempt));
   }
-  if (attempt.is_sealed) co_return co_await terminate(tunnel, attempt);
+  if (attempt.flow.terminated) co_return co_await terminate(tunnel, attempt);
   co_return co_await pass_opening(tunnel, attempt);
 }
 
 // The connection stands already. Where the server may speak first it does so while we listen to the
 // client; where the client must, nothing passes before.
 Async<bool> Connections::hear_beside_origin(Tunnel& tunnel, Attempt& attempt) {
-  const bool client_first = must_hear_client(attempt);
+  const bool client_first = must_speak_first(attempt.verdict);
   Doubt doubt = client_first ? Doubt::wait : Doubt::tell;
   if (!client_first && (is_anything(attempt.verdict) || compares_nothing(attempt.verdict))) {
     doubt = Doubt::tell_all;

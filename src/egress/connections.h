@@ -63,7 +63,6 @@ class Connections {
     Opening opening;
     Manner manner = Manner::none;
     bool is_proxied_http = false;  // absolute-form: heads are rewritten
-    bool is_sealed = false;        // a secret may go there: TLS, and terminated
     Address dialled;
   };
   // A connection that is no tunnel yet.
@@ -88,10 +87,6 @@ class Connections {
 
   // Each is false when the flow is refused; it has been told then.
   [[nodiscard]] bool is_allowed(Attempt& attempt);
-  // Before anything is dialled.
-  [[nodiscard]] static bool must_hear_client(const Attempt& attempt) {
-    return attempt.is_sealed || must_speak_first(attempt.verdict);
-  }
   [[nodiscard]] bool is_spoken_well(Attempt& attempt, Heard heard);
   [[nodiscard]] Async<Dialled> admit(Socket& client, Attempt& attempt);
   [[nodiscard]] Async<Dialled> open(Attempt& attempt);

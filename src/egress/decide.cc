@@ -21,9 +21,14 @@ bool is_address(const HostPattern& host) {
 
 bool is_web_port(std::uint16_t port) { return port == 80 || port == 443; }
 
+bool has_request_rules(const NetRefinements& refine) {
+  return !refine.methods.empty() || !refine.paths.empty();
+}
+
 bool is_speech_asked(const Rule& rule, std::uint16_t port) {
   switch (rule.connect.refinements.proto) {
-    case Proto::detect: return is_web_port(port);
+    // What is neither TLS nor HTTP has no request that could be judged.
+    case Proto::detect: return is_web_port(port) || has_request_rules(rule.connect.refinements);
     case Proto::tcp: return false;
     case Proto::tls:
     case Proto::http: return true;
@@ -66,9 +71,11 @@ Reason judge_speech(const Rule& rule, const Flow& flow) {
   if (!is_spoken_here(rule, flow)) return Reason::not_spoken_here;
   if (flow.speech != Speech::tls && flow.speech != Speech::http) return Reason::allowed;
   if (const Reason reason = judge_name(rule, flow); reason != Reason::allowed) return reason;
-  if (flow.speech == Speech::http) return judge_request(rule.connect.refinements, flow);
-  const bool strict = rule.connect.refinements.sni == Sni::strict;
-  return flow.encrypted_hello && strict ? Reason::inner_name_unknown : Reason::allowed;
+  const NetRefinements& refine = rule.connect.refinements;
+  if (flow.speech == Speech::http) return judge_request(refine, flow);
+  if (flow.encrypted_hello && refine.sni == Sni::strict) return Reason::inner_name_unknown;
+  const bool is_request = flow.terminated && !flow.method.empty();
+  return is_request ? judge_request(refine, flow) : Reason::allowed;
 }
 
 Reason judge_address(const Policy& policy, const Rule& rule, const Flow& flow) {
@@ -126,7 +133,7 @@ Verdict decide(const Policy& policy, const Flow& flow) {
     if (is_better(verdict, best)) best = verdict;
   }
   best.public_only = policy.public_only;
-  best.client_speaks_first = best.is_allowed() && asks_speech;
+  best.client_speaks_first = best.is_allowed() && (asks_speech || flow.terminated);
   best.inner_name_unverified =
       best.is_allowed() && flow.speech == Speech::tls && flow.encrypted_hello;
   return best;

@@ -13,8 +13,10 @@
 //   speech   TLS and HTTP must name the flow's own host, not merely one that is allowed too. An
 //            address has no name that could be compared: its rule vouches for the address, so TLS
 //            to it may say any name or none, while HTTP must say the address. With sni=any anything
-//            may be said. methods= and paths= hold for plain HTTP: inside TLS they are not seen,
-//            and the compiler refuses rules that could need it.
+//            may be said.
+//   request  methods= and paths= hold for plain HTTP, and inside TLS for each request where the
+//            broker terminates it: there the hello alone is allowed, then every request is asked
+//            about. Elsewhere inside TLS they are not seen, and the compiler refuses such rules.
 //   address  A private address, or one of this host's own, is dialled only if the rule names that
 //            address. A name never leads to one, whatever other rule names it: who controls the
 //            name's zone would choose it. `localhost` leads to 127.0.0.1 and ::1 alone.
@@ -57,9 +59,10 @@ struct Flow {
   std::optional<std::uint16_t> said_port;  // HTTP: the port in Host, if it has one
   bool said_is_invalid = false;            // something was said that is no host
   bool encrypted_hello = false;            // TLS: an ECH extension, so `said` is the outer name
-  std::string method;                      // HTTP
-  std::string path;                        // HTTP, the target without its query
-  bool terminated = false;                 // TLS that the broker itself speaks: requests are seen
+  // The endpoint carries a sealed secret, so TLS to it is terminated and its requests are seen.
+  bool terminated = false;
+  std::string method;  // HTTP, or a request inside TLS that is terminated; empty: none is known yet
+  std::string path;    // the same request's target without its query
 
   std::optional<core::HostPattern> address;  // what is going to be dialled
   bool address_is_own = false;               // it is one of this host's
@@ -94,7 +97,8 @@ struct Verdict {
 [[nodiscard]] bool is_name_allowed(const Policy& policy, const core::HostPattern& name);
 
 // True if the broker must see what the client says before it dials: ports 80 and 443 without
-// proto=tcp, and rules with proto=tls or proto=http. On others the server may speak first.
+// proto=tcp, rules with proto=tls, proto=http, methods= or paths=, and endpoints where TLS is
+// terminated. On others the server may speak first.
 [[nodiscard]] bool must_speak_first(const Verdict& verdict);
 
 // In words, for people: "SNI names evil.test".

@@ -75,7 +75,8 @@ Flow some_flow() {
   if (support::flip()) flow.said_port = *rc::gen::element<std::uint16_t>(80, 443);
   flow.said_is_invalid = !flow.said && support::flip();
   flow.encrypted_hello = support::flip();
-  flow.method = support::pick({"GET", "POST", "get", "PUT\n"});
+  flow.terminated = support::flip();
+  flow.method = support::pick({"GET", "POST", "get", "PUT\n", ""});
   flow.path = support::pick({"/", "/user", "/repos/x", "/repos/../x", "/a%20b"});
   flow.address = some_address();
   const bool is_address = flow.host.kind != core::HostPattern::Kind::name;
@@ -107,7 +108,10 @@ RC_GTEST_PROP(Decide, KnowingMoreNeverAllowsMore, ()) {
   less.address.reset();
   less.address_is_own = false;
   Flow least{.host = flow.host, .port = flow.port};
+  Flow hello = flow;  // before the first request inside TLS
+  if (flow.speech == Speech::tls) hello.method.clear();
   if (decide(policy, flow).is_allowed()) RC_ASSERT(decide(policy, less).is_allowed());
+  if (decide(policy, flow).is_allowed()) RC_ASSERT(decide(policy, hello).is_allowed());
   if (decide(policy, less).is_allowed()) RC_ASSERT(decide(policy, least).is_allowed());
 }
 
@@ -191,6 +195,17 @@ TEST(MustSpeakFirst, OnWebPortsAndWhereARuleAsks) {
   EXPECT_TRUE(speaks_first({"a.test:22?proto=http"}, 22));
   EXPECT_FALSE(speaks_first({"a.test:22"}, 22));
   EXPECT_FALSE(speaks_first({"a.test:443?proto=tcp"}, 443));
+}
+
+TEST(MustSpeakFirst, WhereTlsIsTerminatedWhateverTheRule) {
+  for (const std::string_view rule : {"a.test:8443", "a.test:8443?proto=tcp"}) {
+    const Policy policy = policy_of({std::string(rule)});
+    Flow flow{.host = host_of("a.test"), .port = 8443};
+    EXPECT_FALSE(must_speak_first(decide(policy, flow))) << rule;
+    flow.terminated = true;
+    EXPECT_TRUE(must_speak_first(decide(policy, flow))) << rule;
+  }
+  EXPECT_TRUE(speaks_first({"a.test:8443?methods=GET"}, 8443));
 }
 
 TEST(MustSpeakFirst, NotIfOneOfTheRulesDoesNotAsk) {
@@ -285,6 +300,31 @@ std::vector<Case> refusals() {
        {.host = name, .port = 80, .speech = http, .said = name, .path = "/v1/../a"},
        "the path \"/v1/../a\" can be read in more than one way",
        ""},
+      {web, {.host = name, .port = 443, .speech = tls, .terminated = true}, "TLS without SNI", ""},
+      {web,
+       {.host = name, .port = 443, .speech = other, .terminated = true},
+       "neither TLS nor HTTP/1.1 on port 443",
+       ""},
+      {{"a.test:443?methods=GET&paths=/v1/**"},
+       {.host = name,
+        .port = 443,
+        .speech = tls,
+        .said = name,
+        .terminated = true,
+        .method = "PUT",
+        .path = "/v1/x"},
+       "the rule has no method \"PUT\"",
+       "net:connect:a.test:443?methods=GET,PUT&paths=/v1/**"},
+      {{"a.test:443?methods=GET&paths=/v1/**"},
+       {.host = name,
+        .port = 443,
+        .speech = tls,
+        .said = name,
+        .terminated = true,
+        .method = "GET",
+        .path = "/v2/x"},
+       "the rule has no path \"/v2/x\"",
+       "net:connect:a.test:443?methods=GET&paths=/v1/**,/v2/x"},
       {web,
        {.host = name, .port = 443, .address = host_of("10.0.0.5")},
        "a.test leads to 10.0.0.5, which is private; only a rule for the address itself reaches it",

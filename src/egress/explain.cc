@@ -99,6 +99,7 @@ NetConnect narrowed(const Verdict& verdict, const Flow& flow) {
 }
 
 std::string remedy_for_name(const Verdict& verdict, const Flow& flow) {
+  if (flow.terminated) return {};  // TLS is terminated for its own name alone
   NetConnect connect = narrowed(verdict, flow);
   if (connect.refinements.sni == NetRefinements::Sni::strict) return {};
   connect.refinements.sni = NetRefinements::Sni::any;
@@ -112,6 +113,8 @@ std::string remedy_for_speech(const Verdict& verdict, const Flow& flow) {
   connect.refinements.proto = flow.speech == Speech::tls    ? Proto::tls
                               : flow.speech == Speech::http ? Proto::http
                                                             : Proto::tcp;
+  // A secret goes there: nothing should pass unread.
+  if (flow.terminated && connect.refinements.proto == Proto::tcp) return {};
   return written(connect);
 }
 

@@ -82,6 +82,7 @@ void write_options(JsonWriter& json, const Options& options) {
   if (!options.home.empty()) json.key("home").string(options.home);
   if (!options.runtime_dir.empty()) json.key("runtimeDir").string(options.runtime_dir);
   if (!options.programs.empty()) write_strings(json, "programs", options.programs);
+  if (options.seal) json.key("seal").boolean(true);
   if (!options.tool.empty()) json.key("tool").string(options.tool);
   if (options.user != defaults.user) json.key("user").string(options.user);
   if (options.writable_root) json.key("writableRoot").boolean(true);

@@ -31,6 +31,7 @@ struct Options {
   std::vector<std::string> programs;  // --program: absolute paths that stay visible
   std::vector<std::string> accepted;  // --accept-unenforced, canonical
   std::string tool;                   // --tool
+  bool seal = false;                  // --seal
   std::string user = "1000:1000";     // --user, for docker
   bool writable_root = false;         // --writable-root, for docker
   Arch arch = Arch::x86_64;           // --arch, for the system call filter

@@ -162,6 +162,15 @@ std::vector<std::string> env_injections(const core::Policy& policy) {
   return names;
 }
 
+std::string position_of(const core::Declared& declared, const Input& input) {
+  if (declared.where == Span::nowhere()) return "--allow";
+  if (input.source == nullptr) return {};
+  const std::string_view name = input.source->name();
+  if (name == "--allow") return "--allow";  // words have no lines
+  const auto [line, column] = input.source->position(declared.where.begin);
+  return format("{}:{}:{}", name.substr(name.rfind('/') + 1), line, column);
+}
+
 std::vector<std::string> policy_notes(const Input& input) {
   std::vector<std::string> notes = input.manifest.notes;
   note_files(input, notes);
@@ -258,8 +267,11 @@ void refuse_native_only(const Input& input, Support& support) {
   }
   for (const auto& grant : input.policy.variables) {
     if (grant.capability.to.empty()) continue;
-    support.unsupported(grant.capability, grant.origins, "a sealed value needs capgate's broker",
-                        "use the native engine");
+    support.unsupported(
+        grant.capability, grant.origins,
+        "only capgate's own broker keeps the value from the server, which would hold it here",
+        format("use capgate run (--target plan), or write env:inject:{} if the server may hold it",
+               grant.capability.name));
   }
 }
 

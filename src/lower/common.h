@@ -49,6 +49,10 @@ using GeneratedFiles = std::array<GeneratedFile, 7>;
 // Names whose values the launcher supplies, sorted: env capabilities, and DISPLAY for x11.
 [[nodiscard]] std::vector<std::string> env_injections(const core::Policy& policy);
 
+// Where a declaration stands: "github.json:12:7", "--allow", or nothing without a source. The file
+// is without its directory: the same manifest gives the same artifact wherever it lies.
+[[nodiscard]] std::string position_of(const core::Declared& declared, const Input& input);
+
 // Notes that hold for every target: what the author accepted, named or opened wide.
 [[nodiscard]] std::vector<std::string> policy_notes(const Input& input);
 

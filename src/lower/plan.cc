@@ -123,6 +123,16 @@ void write_environment(JsonWriter& json, const Plan& plan) {
   json.end_object();
 }
 
+void write_seals(JsonWriter& json, const Plan& plan) {
+  if (plan.seals.empty()) return;
+  json.key("seals").begin_array();
+  for (const PlanSeal& seal : plan.seals) {
+    json.begin_object().key("capability").string(print(core::Capability(seal.env)));
+    json.key("at").string(seal.position).end_object();
+  }
+  json.end_array();
+}
+
 void write_holes(JsonWriter& json, const Plan& plan) {
   json.key("holes").begin_array();
   for (const PlanHole& hole : plan.holes) {
@@ -177,6 +187,7 @@ void write_plan(JsonWriter& json, const Plan& plan) {
   write_limits(json, plan);
   write_network(json, plan.network);
   write_environment(json, plan);
+  write_seals(json, plan);
   write_seccomp(json, plan);
   json.end_object();
 }

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "core/built_in.h"
+#include "core/seal.h"
 
 namespace capgate::lower {
 namespace {
@@ -30,21 +31,15 @@ const core::Declared& declaration(const Grant& grant, const core::Manifest& mani
   return manifest.declared[grant.origins.front()];
 }
 
-// The file without its directory: the same manifest gives the same Plan wherever it lies.
-std::string position_of(const Grant& grant, const Input& input) {
-  const Span where = declaration(grant, input.manifest).where;
-  if (where == Span::nowhere()) return "--allow";
-  if (input.source == nullptr) return {};
-  const std::string_view name = input.source->name();
-  if (name == "--allow") return "--allow";  // words have no lines
-  const auto [line, column] = input.source->position(where.begin);
-  return format("{}:{}:{}", name.substr(name.rfind('/') + 1), line, column);
-}
-
 class NetworkPlanner {
  public:
   NetworkPlanner(const Input& input, Support& support)
-      : input_(input), policy_(input.policy), support_(support) {}
+      : input_(input), policy_(input.policy), support_(support) {
+    for (const auto& grant : policy_.variables) {
+      sealed_.insert(sealed_.end(), grant.capability.to.begin(), grant.capability.to.end());
+    }
+    std::ranges::sort(sealed_);
+  }
 
   PlanNetwork plan() {
     network_.public_only = core::is_public_only(policy_);
@@ -63,7 +58,9 @@ class NetworkPlanner {
     const core::Endpoint& endpoint = grant.capability.endpoint;
     check_refinements(grant);
     network_.dns = true;
-    network_.rules.push_back({.connect = grant.capability, .position = position_of(grant, input_)});
+    network_.rules.push_back(
+        {.connect = grant.capability,
+         .position = position_of(declaration(grant, input_.manifest), input_)});
     if (endpoint.port) {
       network_.listeners.push_back(*endpoint.port);
       if (is_loopback(endpoint.host)) network_.localhost.push_back(*endpoint.port);
@@ -76,16 +73,23 @@ class NetworkPlanner {
                         format("name the port: net:connect:{}:5432", print(endpoint.host)));
   }
 
-  // What is sent inside TLS is not seen, and what is not HTTP has neither.
+  // Requests are seen in plain HTTP, and inside TLS that the broker terminates.
   void check_refinements(const Grant& grant) {
     const core::NetRefinements& refine = grant.capability.refinements;
     if (refine.methods.empty() && refine.paths.empty()) return;
     if (refine.proto == core::NetRefinements::Proto::http) return;
+    const core::Endpoint& endpoint = grant.capability.endpoint;
+    const bool sealed = std::ranges::binary_search(sealed_, endpoint);
+    if (sealed && core::is_terminable(refine, *endpoint.port)) return;
     support_.unsupported(
         grant.capability, grant.origins,
-        "methods and paths are seen in plain HTTP only; inside TLS the broker does not see them "
-        "yet",
-        "add proto=http if the server speaks plain HTTP, or remove methods= and paths=");
+        sealed ? "methods and paths are seen where TLS is terminated, which proto=tcp, sni=any and "
+                 "port 80 without proto=tls prevent"
+               : "methods and paths are seen in plain HTTP, and inside TLS only where a sealed "
+                 "secret goes to this very host and port",
+        sealed ? "remove what prevents it, or remove methods= and paths="
+               : "add proto=http if the server speaks plain HTTP, seal its secret with "
+                 "env:inject:NAME?to=HOST:PORT, or remove methods= and paths=");
   }
 
   void refuse_dns_port() {
@@ -137,6 +141,7 @@ class NetworkPlanner {
   const Input& input_;
   const core::Policy& policy_;
   Support& support_;
+  std::vector<core::Endpoint> sealed_;  // sorted: where TLS is terminated
   PlanNetwork network_;
 };
 

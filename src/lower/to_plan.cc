@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "core/describe.h"
 #include "core/rights.h"
 #include "core/sensitive.h"
 #include "lower/common.h"
@@ -85,7 +86,7 @@ class Planner {
   }
 
   Checked<Artifact> lower() {
-    refuse_what_is_not_there_yet();
+    refuse_partial_grants_in_tmp();
     open_holes();
     mount_base_system();
     mount_private_places();
@@ -100,14 +101,19 @@ class Planner {
 
     Artifact artifact{.target = "plan"};
     artifact.notes = policy_notes(input_);
+    note_seals(artifact.notes);
     artifact.env_injections = env_injections(policy_);
+    std::erase_if(artifact.env_injections, [&](const std::string& name) {
+      return std::ranges::binary_search(plan_.seals, name, {},
+                                        [](const PlanSeal& seal) { return seal.env.name; });
+    });
     artifact.unenforced = TRY(std::move(support_).finish());
     artifact.plan = std::move(plan_);
     return artifact;
   }
 
  private:
-  void refuse_what_is_not_there_yet() {
+  void refuse_partial_grants_in_tmp() {
     for (const auto& grant : policy_.files) {
       const core::FsCapability& fs = grant.capability;
       if (!is_partial(fs) || is_private_tmp(fs) || !core::is_at_or_below(fs.path.base, "/tmp")) {
@@ -116,11 +122,6 @@ class Planner {
       support_.unsupported(fs, grant.origins,
                            "below /tmp, which is the server's own, it is fs:write",
                            "write fs:write, or use a directory outside /tmp");
-    }
-    for (const auto& grant : policy_.variables) {
-      if (grant.capability.to.empty()) continue;
-      support_.unsupported(grant.capability, grant.origins, "sealed values are not implemented yet",
-                           "use env:inject without ?to=");
     }
   }
 
@@ -324,8 +325,38 @@ class Planner {
                          {"PATH", std::string(sandbox_path)},
                          {"TMPDIR", "/tmp"}};
     for (const auto& grant : policy_.variables) {
-      const bool reads = grant.capability.action == core::EnvCapability::Action::read;
-      (reads ? plan_.env_read : plan_.env_inject).push_back(grant.capability.name);
+      const core::EnvCapability& env = grant.capability;
+      if (!env.to.empty()) {
+        plan_.seals.push_back({.env = env, .position = position_of(sealing(grant), input_)});
+        continue;
+      }
+      const bool reads = env.action == core::EnvCapability::Action::read;
+      (reads ? plan_.env_read : plan_.env_inject).push_back(env.name);
+    }
+  }
+
+  // The first declaration that seals the variable; others may only read it.
+  [[nodiscard]] const core::Declared& sealing(
+      const core::Granted<core::EnvCapability>& grant) const {
+    for (const std::uint32_t index : grant.origins) {
+      const core::Declared& declared = input_.manifest.declared[index];
+      const auto* env = std::get_if<core::EnvCapability>(&declared.capability);
+      if (env != nullptr && !env->to.empty()) return declared;
+    }
+    return input_.manifest.declared[grant.origins.front()];
+  }
+
+  // What a reviewer should know who has not read what sealing is.
+  void note_seals(std::vector<std::string>& notes) const {
+    for (const PlanSeal& seal : plan_.seals) {
+      std::string endpoints;
+      for (const core::Endpoint& endpoint : seal.env.to) {
+        endpoints += format("{}{}", endpoints.empty() ? "" : ", ", print(endpoint));
+      }
+      notes.push_back(
+          format("env: {} is sealed: the server holds a placeholder; TLS to {} is terminated by "
+                 "the broker, which reads the requests and puts the value into {}",
+                 seal.env.name, endpoints, core::place_words(seal.env.as)));
     }
   }
 

@@ -164,8 +164,56 @@ TEST(Plan, StatedLimitsAreRequiredAndDefaultsAreNot) {
   }
 }
 
-TEST(Plan, SealedValuesAreRefusedUntilTheyExist) {
-  EXPECT_EQ(Lowered("plan", {"env:inject:A?to=h.example:443"}).verdict(), "ADAPTER_UNSUPPORTED");
+TEST(Plan, SealedValuesAreNotInjected) {
+  const Lowered lowered("plan", {"net:connect:h.example:443", "env:read:A", "env:inject:B",
+                                 "env:inject:A?to=h.example:443&as=header:X-Key"});
+  const Plan& plan = *lowered.artifact().plan;
+  ASSERT_EQ(plan.seals.size(), 1U);
+  EXPECT_EQ(print(core::Capability(plan.seals[0].env)),
+            "env:inject:A?as=header:x-key&to=h.example:443");
+  EXPECT_EQ(plan.env_inject, Strings{"B"});
+  EXPECT_TRUE(plan.env_read.empty());
+  EXPECT_EQ(lowered.artifact().env_injections, Strings{"B"});
+  EXPECT_TRUE(lowered.json().contains(R"("seals":[{"capability":"env:inject:A?)"));
+}
+
+TEST(Plan, ANoteSaysWhoTerminatesTls) {
+  const Lowered lowered("plan", {"net:connect:h.example:443", "env:inject:A?to=h.example:443"});
+  EXPECT_EQ(lowered.artifact().notes,
+            Strings{"env: A is sealed: the server holds a placeholder; TLS to h.example:443 is "
+                    "terminated by the broker, which reads the requests and puts the value into "
+                    "the header authorization"});
+  const Lowered held("plan", {"net:connect:h.example:443", "env:inject:A"});
+  EXPECT_TRUE(held.artifact().notes.empty());
+  EXPECT_FALSE(held.json().contains("seals"));
+}
+
+TEST(Plan, RequestRulesHoldWhereASecretIsSealed) {
+  const std::string seal = "env:inject:A?to=a.example:443&to=a.example:8443";
+  for (const std::string_view rule :
+       {"a.example:443?methods=GET", "a.example:443?paths=/v1/**&proto=tls",
+        "a.example:443?methods=GET&sni=strict", "a.example:8443?methods=GET"}) {
+    EXPECT_EQ(network({format("net:connect:{}", rule), seal}).rules.size(), 1U) << rule;
+  }
+  for (const std::string_view rule : {"b.example:443?methods=GET", "*.example:443?methods=GET",
+                                      "a.example:444?methods=GET", "a.example?methods=GET"}) {
+    EXPECT_TRUE(refusal({format("net:connect:{}", rule), seal}).contains("this very host and port"))
+        << rule;
+  }
+  for (const std::string_view rest : {"proto=tcp", "sni=any"}) {
+    EXPECT_TRUE(refusal({format("net:connect:a.example:443?methods=GET&{}", rest), seal})
+                    .contains("where TLS is terminated"))
+        << rest;
+  }
+}
+
+TEST(WholeTargets, SaySoThatTheyWouldHandTheValueOver) {
+  for (const std::string_view target : {"bwrap", "docker"}) {
+    const Lowered lowered(target, {"env:inject:A?to=a.example:443"});
+    ASSERT_EQ(lowered.verdict(), "ADAPTER_UNSUPPORTED");
+    EXPECT_TRUE(lowered.mistakes().front().message.contains("would hold it")) << target;
+    EXPECT_TRUE(lowered.mistakes().front().help.contains("capgate run")) << target;
+  }
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "sandbox/holes.h"
 #include "sandbox/rules.h"
 #include "sandbox/tree.h"
+#include "sandbox/trust_files.h"
 
 namespace capgate::sandbox {
 namespace {
@@ -64,6 +65,10 @@ class Binder {
       return std::unexpected(std::move(done).error());
     }
     name_sockets();
+    if (launcher_.trust != nullptr) {
+      auto done = place_trust(parts(), *launcher_.trust);
+      if (!done) return std::unexpected(std::move(done).error());
+    }
 
     bound_.program = server_.file;
     bound_.program_identity = server_.identity;
@@ -360,20 +365,19 @@ class Binder {
 
   // ---- Landlock, environment, directory -------------------------------------------------------
 
+  // Secrets are no part of it: name_secrets().
   Done set_environment() {
     for (const auto& [name, value] : plan_.environment) {
       bound_.environment.push_back(format("{}={}", name, holes_.filled(value)));
     }
-    for (const auto* names : {&plan_.env_read, &plan_.env_inject}) {
-      for (const std::string& name : *names) {
-        const std::string* entry = holes_.variable(name);
-        if (entry == nullptr) {
-          return std::unexpected(
-              Refusal{.message = format("the variable {} is not set", name),
-                      .help = format("set {} for capgate, or remove the capability", name)});
-        }
-        bound_.environment.push_back(*entry);
+    for (const std::string& name : plan_.env_read) {
+      const std::string* entry = holes_.variable(name);
+      if (entry == nullptr) {
+        return std::unexpected(
+            Refusal{.message = format("the variable {} is not set", name),
+                    .help = format("set {} for capgate, or remove the capability", name)});
       }
+      bound_.environment.push_back(*entry);
     }
     return {};
   }

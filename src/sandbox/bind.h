@@ -23,6 +23,8 @@
 
 namespace capgate::sandbox {
 
+struct Trust;
+
 // Who starts the sandbox, and where from.
 struct Launcher {
   Caller caller;
@@ -31,6 +33,7 @@ struct Launcher {
   int landlock_abi = 0;
   bool makes_missing_files = true;  // a dry run makes nothing
   std::string state = {};           // --profile: a directory of the host that is HOME inside
+  const Trust* trust = nullptr;     // only where something is sealed
 };
 
 struct BoundMount {
@@ -73,7 +76,8 @@ struct Bound {
   std::string program;
   Identity program_identity;
   std::vector<std::string> arguments;
-  std::vector<std::string> environment;
+  std::vector<std::string> environment;  // NAME=VALUE, without secrets
+  std::vector<std::string> injected;     // names of secrets that the server holds (secrets.h)
   std::string directory;
   std::uint32_t uid = 1000;              // of user and group inside
   std::vector<std::string> executables;  // what Landlock lets run

@@ -19,6 +19,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "sandbox/beside.h"
 #include "sandbox/stderr_copy.h"
 
 namespace capgate::sandbox {
@@ -36,9 +37,6 @@ constexpr milliseconds longest_end{2000};
 Refusal refusal(std::string message, std::string help) {
   return {.message = std::move(message), .help = std::move(help)};
 }
-
-constexpr std::string_view install_help =
-    "install capgate-broker in the directory of capgate, as the release does; or declare no net";
 
 // ---- in the child: only async-signal-safe calls -------------------------------------------------
 
@@ -127,32 +125,8 @@ std::string words_of(const siginfo_t& info) {
 }  // namespace
 
 std::expected<sys::Fd, Refusal> find_broker(std::string_view name) {
-  const std::string self = read_link(AT_FDCWD, "/proc/self/exe");
-  const std::string directory(parent_of(self));
-  const sys::Fd place(
-      ::open(directory.empty() ? "/" : directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  sys::Fd file(place.get() < 0 ? -1
-                               : ::openat(place.get(), std::string(name).c_str(),
-                                          O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  const std::string shown = format("{}/{}", escape_for_terminal(directory), name);
-  if (file.get() < 0) {
-    return std::unexpected(
-        refusal(format("the network of a server needs {}: {}", shown, std::strerror(errno)),
-                std::string(install_help)));
-  }
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    return std::unexpected(
-        refusal(format("{} is no regular file", shown), std::string(install_help)));
-  }
-  // Whoever could change it could change capgate itself.
-  struct stat own{};
-  const bool is_as_trusted = ::stat("/proc/self/exe", &own) == 0 && own.st_uid == info.st_uid;
-  if (!is_as_trusted || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return std::unexpected(refusal(format("others than capgate's owner can write {}", shown),
-                                   "give it the owner of capgate, and chmod go-w it"));
-  }
-  return file;
+  return find_beside(
+      {.name = name, .needed_by = "net capabilities need", .otherwise = "; or declare no net"});
 }
 
 std::expected<void, Refusal> Broker::start() {

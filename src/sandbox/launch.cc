@@ -123,6 +123,9 @@ void begin(const Child& child, orders::Step step) {
     if (::write(procs, "0", 1) != 1) give_up(child, orders::Step::limits);
   }
   begin(child, orders::Step::id_maps);
+  // A supervisor that holds secrets is not dumpable, nor is one that changed its ids; but then the
+  // maps are root's to write. None of its secrets is in this copy of its memory.
+  if (::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) != 0) give_up(child, orders::Step::id_maps);
   if (!write_id_maps(child.user)) give_up(child, orders::Step::id_maps);
   const std::uint32_t id = child.user.inside;
   if (::syscall(SYS_setresgid, id, id, id) != 0 || ::syscall(SYS_setresuid, id, id, id) != 0) {
@@ -155,9 +158,7 @@ bool owns_account(std::uint32_t uid) {
 // Between these two the supervisor is the sandbox's user, so that the namespaces belong to it.
 bool leave_root(const HostUser& user) {
   return ::setgroups(0, nullptr) == 0 && ::syscall(SYS_setresgid, -1, user.gid, -1) == 0 &&
-         ::syscall(SYS_setresuid, -1, user.uid, -1) == 0 &&
-         // A change of ids makes a process non-dumpable, and then its child cannot write its maps.
-         ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0;
+         ::syscall(SYS_setresuid, -1, user.uid, -1) == 0;
 }
 bool return_to_root() {
   return ::syscall(SYS_setresuid, -1, 0, -1) == 0 && ::syscall(SYS_setresgid, -1, 0, -1) == 0;
@@ -292,7 +293,7 @@ std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser
   if (user.leaves_root && !leave_root(user)) return refuse("cannot leave root", errno);
   int pidfd = -1;
   clone_args args{};
-  // The parent waits until init runs, so that it can become non-dumpable right after.
+  // The parent waits until init runs.
   args.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
                CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD | CLONE_VFORK;
   args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);

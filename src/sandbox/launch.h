@@ -6,8 +6,8 @@
 //   sandbox->errors     the read end of the server's stderr
 //
 // Order in the supervisor: clone3, and in the child the id maps, then the exec of init, which holds
-// nothing of the supervisor's memory; only then the supervisor becomes non-dumpable (the child of a
-// non-dumpable process could not write its maps).
+// nothing of the supervisor's memory. The supervisor is not dumpable from here on, or before; the
+// child is until then, since only a dumpable process can write its maps.
 //
 // Started by root, the child first leaves root: it becomes a user that no account owns before it
 // makes its namespaces, and granted paths are mounts that root made for it with their owner mapped.

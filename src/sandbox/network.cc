@@ -105,13 +105,14 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(NetworkWanted want
   auto memory = sealed_file("capgate-policy", egress::print_policy(policy), false);
   if (!memory) return refuse("cannot make the broker's policy", std::strerror(memory.error()));
 
-  auto network =
-      std::make_unique<Network>(BrokerParts{.program = std::move(program),
-                                            .policy = *std::move(memory),
-                                            .audit = std::move(audit.fd),
-                                            .user = choose_broker_user(),
-                                            .secrets = std::move(wanted.secrets.handed),
-                                            .renewal = std::move(wanted.secrets.renewal)});
+  secrets::Renewer& renewer = wanted.secrets.renewer;
+  BrokerParts parts{.program = std::move(program),
+                    .policy = *std::move(memory),
+                    .audit = std::move(audit.fd),
+                    .user = choose_broker_user(),
+                    .secrets = std::move(wanted.secrets.handed),
+                    .renewal = std::move(renewer.channel)};
+  auto network = std::make_unique<Network>(std::move(parts), std::move(renewer));
   network->audit_path = std::move(audit.path);
   for (PassedSocket& socket : published) network->broker.add(std::move(socket));
   if (bound.capture.inner_sockets) {

@@ -17,6 +17,7 @@
 #include "sandbox/bind.h"
 #include "sandbox/broker.h"
 #include "sandbox/capture.h"
+#include "secrets/renewal.h"
 
 namespace capgate::sandbox {
 
@@ -24,7 +25,7 @@ namespace capgate::sandbox {
 struct NetworkSecrets {
   std::vector<egress::Seal> seals;
   std::vector<secrets::Handed> handed;  // their values, and the authority
-  sys::Fd renewal;                      // to the renewer, or none
+  secrets::Renewer renewer;             // of what expires, or none
   std::string roots_file;               // SSL_CERT_FILE of the launcher
   std::string roots_directory;          // SSL_CERT_DIR
 };
@@ -39,8 +40,15 @@ struct NetworkWanted {
 };
 
 struct Network {
-  explicit Network(BrokerParts parts) : broker(std::move(parts)) {}
+  Network(BrokerParts parts, secrets::Renewer helper)
+      : renewer(std::move(helper)), broker(std::move(parts)) {}
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+  Network(Network&&) = delete;
+  Network& operator=(Network&&) = delete;
+  ~Network() { renewer.end(); }
 
+  secrets::Renewer renewer;
   Broker broker;
   sys::Fd inner;  // init's end of the requests for sockets
   std::string audit_path;

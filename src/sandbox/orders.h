@@ -157,10 +157,12 @@ struct Header {
   std::uint32_t gid = 0;
   std::uint32_t drop_groups = 0;  // 1: the id map allows setgroups
   std::uint32_t root_inodes = 0;
+  std::uint32_t root_bytes = 0;
   std::uint32_t listen = 0;       // 1: the filter wants a listener, which is sent to the supervisor
   std::uint32_t has_network = 0;  // 1: the sockets are sent, and the server waits for `go`
   std::uint32_t inner_sockets = 0;  // 1: inner_fd is there
   std::uint32_t landlock_attribute_size = 0;
+  std::uint32_t unused = 0;
   std::uint64_t landlock_handled = 0;
   std::uint64_t landlock_scoped = 0;
   std::uint64_t token[3] = {};  // the exec token, as execve's arguments 3, 4 and 5

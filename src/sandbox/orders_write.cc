@@ -3,6 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/ranges.h"
 #include "lower/common.h"
 
 namespace capgate::sandbox {
@@ -54,6 +55,29 @@ class Writer {
     std::vector<Text> out;
     out.reserve(values.size());
     for (const std::string& value : values) out.push_back(text(value));
+    return list(out);
+  }
+
+  // The last that is written: with room for it all, so that no block with a secret in it is left
+  // behind when the next one is larger.
+  List environment(const Bound& bound, std::span<const InjectedSecret> secrets) {
+    constexpr std::size_t rest = sizeof(Text) + 2;  // of each, with '=' and NUL
+    std::size_t size = sizeof(std::uint64_t);
+    for (const std::string& entry : bound.environment) size += entry.size() + rest;
+    for (const InjectedSecret& secret : secrets) {
+      size += secret.name.size() + secret.value.view().size() + rest;
+    }
+    block_.reserve(block_.size() + size);
+    std::vector<Text> out;
+    for (const std::string& entry : bound.environment) out.push_back(text(entry));
+    for (const InjectedSecret& secret : secrets) {
+      if (!contains(bound.injected, secret.name)) continue;
+      Text entry{.offset = static_cast<std::uint32_t>(block_.size())};
+      block_.append(secret.name).append("=").append(secret.value.view());
+      entry.size = static_cast<std::uint32_t>(block_.size()) - entry.offset;
+      block_ += '\0';
+      out.push_back(entry);
+    }
     return list(out);
   }
 
@@ -167,6 +191,16 @@ List write_sockets(Writer& writer, const Capture& capture) {
   return writer.list(out);
 }
 
+// Room for directories, links and small files, and for what large ones hold.
+std::uint32_t root_bytes(const Bound& bound) {
+  std::size_t out = std::size_t{1} << 20U;
+  for (const BoundMount& mount : bound.mounts) {
+    constexpr std::size_t page = 4096;
+    if (mount.kind == orders::MountKind::file) out += mount.source.size() / page * page;
+  }
+  return static_cast<std::uint32_t>(out);
+}
+
 }  // namespace
 
 std::string write_orders(const Bound& bound, const Launch& launch) {
@@ -178,32 +212,35 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
   };
   // The root holds one inode for each directory, file and link, and few more.
   constexpr std::uint32_t spare_inodes = 64;
-  return std::move(writer).finish(
-      {.fail_step = static_cast<std::uint32_t>(launch.fail_step),
-       .mounts = write_mounts(writer, bound, launch, rules),
-       .landlock_rules = write_rules(writer, bound, rules),
-       .limits = write_limits(writer, launch),
-       .arguments = writer.texts(bound.arguments),
-       .environment = writer.texts(bound.environment),
-       .filter = writer.list(launch.filter.code),
-       .netlink = write_messages(writer, bound.capture),
-       .sockets = write_sockets(writer, bound.capture),
-       .program = writer.text(bound.program),
-       .program_device = bound.program_identity.device,
-       .program_inode = bound.program_identity.inode,
-       .directory = writer.text(bound.directory),
-       .host_name = writer.text(lower::sandbox_hostname),
-       .uid = bound.uid,
-       .gid = bound.uid,
-       .drop_groups = launch.drop_groups ? 1U : 0U,
-       .root_inodes = static_cast<std::uint32_t>(bound.mounts.size()) + spare_inodes,
-       .listen = launch.listen ? 1U : 0U,
-       .has_network = bound.capture.is_needed() ? 1U : 0U,
-       .inner_sockets = bound.capture.inner_sockets ? 1U : 0U,
-       .landlock_attribute_size = bound.landlock_attribute_size,
-       .landlock_handled = bound.landlock_handled,
-       .landlock_scoped = bound.landlock_scoped,
-       .token = {pair(0), pair(2), pair(4)}});
+  orders::Header header{
+      .fail_step = static_cast<std::uint32_t>(launch.fail_step),
+      .mounts = write_mounts(writer, bound, launch, rules),
+      .landlock_rules = write_rules(writer, bound, rules),
+      .limits = write_limits(writer, launch),
+      .arguments = writer.texts(bound.arguments),
+      .environment = {},
+      .filter = writer.list(launch.filter.code),
+      .netlink = write_messages(writer, bound.capture),
+      .sockets = write_sockets(writer, bound.capture),
+      .program = writer.text(bound.program),
+      .program_device = bound.program_identity.device,
+      .program_inode = bound.program_identity.inode,
+      .directory = writer.text(bound.directory),
+      .host_name = writer.text(lower::sandbox_hostname),
+      .uid = bound.uid,
+      .gid = bound.uid,
+      .drop_groups = launch.drop_groups ? 1U : 0U,
+      .root_inodes = static_cast<std::uint32_t>(bound.mounts.size()) + spare_inodes,
+      .root_bytes = root_bytes(bound),
+      .listen = launch.listen ? 1U : 0U,
+      .has_network = bound.capture.is_needed() ? 1U : 0U,
+      .inner_sockets = bound.capture.inner_sockets ? 1U : 0U,
+      .landlock_attribute_size = bound.landlock_attribute_size,
+      .landlock_handled = bound.landlock_handled,
+      .landlock_scoped = bound.landlock_scoped,
+      .token = {pair(0), pair(2), pair(4)}};
+  header.environment = writer.environment(bound, launch.injected);
+  return std::move(writer).finish(header);
 }
 
 }  // namespace capgate::sandbox

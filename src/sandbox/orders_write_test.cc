@@ -108,9 +108,19 @@ TEST(Orders, TheHeaderSaysWhatTheBlockIs) {
   EXPECT_EQ(header.drop_groups, 1U);
   EXPECT_EQ(header.listen, 1U);
   EXPECT_GT(header.root_inodes, 4U);
+  EXPECT_EQ(header.root_bytes, 1U << 20U);
   EXPECT_EQ(header.landlock_handled, 11U);
   EXPECT_EQ(header.landlock_scoped, 3U);
   EXPECT_EQ(header.landlock_attribute_size, 24U);
+}
+
+TEST(Orders, TheRootHasRoomForLargeFiles) {
+  Bound bound = sample_bound();
+  bound.mounts.push_back({.kind = orders::MountKind::file,
+                          .target = "/etc/large",
+                          .source = std::string(300'000, 'x')});
+  EXPECT_GT(Reader(write_orders(bound, sample_launch())).header().root_bytes,
+            (1U << 20U) + 290'000U);
 }
 
 TEST(Orders, TextsAreWholeAndEndWithANul) {

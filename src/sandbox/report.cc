@@ -51,10 +51,11 @@ void write_strings(JsonWriter& json, std::string_view key, const std::vector<std
   json.end_array();
 }
 
-// Without the values: they may be secrets.
+// Without the values: they are the caller's.
 void write_environment(JsonWriter& json, const Bound& bound) {
   json.key("environment").begin_array();
   for (const std::string& entry : bound.environment) json.string(entry.substr(0, entry.find('=')));
+  for (const std::string& name : bound.injected) json.string(name);
   json.end_array();
 }
 

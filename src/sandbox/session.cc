@@ -1,6 +1,7 @@
 #include "sandbox/session.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/format.h"
 #include "base/kept.h"
@@ -18,10 +20,13 @@
 #include "sandbox/landlock.h"
 #include "sandbox/network.h"
 #include "sandbox/report.h"
+#include "sandbox/sealing.h"
+#include "sandbox/secrets.h"
 #include "sandbox/stderr_copy.h"
 #include "sandbox/stdio.h"
 #include "sandbox/steps.h"
 #include "sandbox/supervise.h"
+#include "sandbox/trust.h"
 #include "sys/file.h"
 
 namespace capgate::sandbox {
@@ -108,9 +113,9 @@ std::expected<sys::Fd, Refusal> open_output(const std::string& path) {
   return file;
 }
 
-Launcher launcher_of(const Session& session) {
+Launcher launcher_of(Session& session) {
   return {.caller = {.path = session.path, .directory = current_directory(), .home = session.home},
-          .environment = session.environment,
+          .environment = std::move(session.environment),
           .uid = ::getuid(),
           .landlock_abi = probe_landlock_abi(),
           .makes_missing_files = !session.dry_run,
@@ -144,14 +149,22 @@ void write_report(const sys::Fd& file, const Run& run) {
 
 // Started first: the broker gets ready while the sandbox is made. Null where nothing is declared.
 std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& session,
-                                                               const Bound& bound) {
+                                                               const Bound& bound,
+                                                               NetworkSecrets secrets) {
   if (!session.artifact.plan->network.is_declared()) return nullptr;
   return open_network({.plan = *session.artifact.plan,
                        .policy_hash = session.input.policy.hash,
                        .limits = session.net_limits,
                        .audit = session.audit,
-                       .audit_directory = session.audit_directory},
+                       .audit_directory = session.audit_directory,
+                       .secrets = std::move(secrets)},
                       bound);
+}
+
+// A dry run shows where the files would be, and makes no key.
+std::expected<Trust, Refusal> trust_for(const Session& session) {
+  if (session.dry_run) return Trust{};
+  return make_trust(session.artifact.plan->seals, session.environment);
 }
 
 // In place of what the caller's variables of these names say.
@@ -161,6 +174,8 @@ void set_proxy_variables(Bound& bound) {
     const std::string name = variable.substr(0, variable.find('=') + 1);
     std::erase_if(bound.environment,
                   [&](const std::string& entry) { return entry.starts_with(name); });
+    std::erase_if(bound.injected,
+                  [&](const std::string& injected) { return name == injected + "="; });
     bound.environment.push_back(std::move(variable));
   }
 }
@@ -172,11 +187,12 @@ void tell_end(const Bound& bound, const Outcome& outcome) {
 }
 
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
-                                           const Bound& bound) {
+                                           const Bound& bound, Secrets& secrets, Trust* trust) {
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
-  const std::unique_ptr<Network> network = TRY(start_network(session, bound));
+  const std::unique_ptr<Network> network =
+      TRY(start_network(session, bound, TRY(network_secrets(plan, secrets, trust, launcher))));
   const Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   HostUser user = choose_host_user();
   user.inside = bound.uid;
@@ -185,7 +201,8 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
                 .token = TRY(random_token()),
                 .limits = within_own(limits.rlimits()),
                 .fail_step = injected_fault(),
-                .trees = trees.numbers};
+                .trees = trees.numbers,
+                .injected = secrets.injected};
   std::optional<Tracer> tracer;
   if (auto added = add_filter(session, bound, orders, tracer); !added) {
     return std::unexpected(std::move(added).error());
@@ -197,9 +214,15 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
                                    .help = "capgate could not be told to end; see capgate doctor"});
   }
-  Sandbox sandbox = TRY(launch(
-      write_orders(bound, orders), user, trees, limits.placement(),
-      {.fail_step = orders.fail_step, .inner_sockets = network ? network->inner.get() : -1}));
+  std::string block = write_orders(bound, orders);
+  auto launched =
+      launch(block, user, trees, limits.placement(),
+             {.fail_step = orders.fail_step, .inner_sockets = network ? network->inner.get() : -1});
+  // What the server holds is from here on its alone.
+  secrets::wipe(block);
+  secrets.injected.clear();
+  if (!launched) return std::unexpected(std::move(launched).error());
+  Sandbox& sandbox = *launched;
   if (network) network->inner = sys::Fd();
   const Watch watch{.grace = session.grace,
                     .masks = masks,
@@ -221,23 +244,43 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   return outcome.exit_code;
 }
 
-std::expected<int, Refusal> bind_and_start(const Session& session) {
+// From before the first secret is read: no other process of this user looks into this one.
+std::expected<void, Refusal> hide_memory() {
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0) return {};
+  return std::unexpected(
+      Refusal{.message = format("secrets cannot be kept from other programs: PR_SET_DUMPABLE: {}",
+                                std::strerror(errno)),
+              .help = "see capgate doctor"});
+}
+
+std::expected<int, Refusal> bind_and_start(Session& session) {
   if (auto checked = check_stdio(); !checked) return std::unexpected(std::move(checked).error());
   forbid_core_dumps();
   allow_many_descriptors();
-  const Launcher launcher = launcher_of(session);
-  Bound& bound = kept(TRY(bind(*session.artifact.plan, launcher, session.command)));
-  bound.capture = make_capture(session.artifact.plan->network,
-                               session.proxy_env ? WithProxy::yes : WithProxy::no);
+  const lower::Plan& plan = *session.artifact.plan;
+  Launcher launcher = launcher_of(session);
+  if (has_secrets(plan)) {
+    if (auto hidden = hide_memory(); !hidden) return std::unexpected(std::move(hidden).error());
+  }
+  Secrets secrets = TRY(
+      resolve_secrets(plan, {.bindings = session.secrets, .dry_run = session.dry_run}, launcher));
+  std::optional<Trust> trust;
+  if (!plan.seals.empty()) trust = TRY(trust_for(session));
+  if (trust) launcher.trust = &*trust;
+  Bound& bound = kept(TRY(bind(plan, launcher, session.command)));
+  name_secrets(bound, secrets);
+  bound.capture = make_capture(plan.network, session.proxy_env ? WithProxy::yes : WithProxy::no);
   set_proxy_variables(bound);
-  if (!session.dry_run) return start_and_wait(session, launcher, bound);
+  if (!session.dry_run) {
+    return start_and_wait(session, launcher, bound, secrets, trust ? &*trust : nullptr);
+  }
   const std::string text = print_bound(session.artifact, session.input, bound);
   return sys::write_all(STDOUT_FILENO, text) ? 0 : 1;
 }
 
 }  // namespace
 
-int run(const Session& session) {
+int run(Session session) {
   const auto status = bind_and_start(session);
   return status ? *status : refuse(status.error());
 }

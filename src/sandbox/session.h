@@ -9,14 +9,17 @@
 #include "core/policy.h"
 #include "egress/policy.h"
 #include "lower/artifact.h"
+#include "secrets/provider.h"
 
 namespace capgate::sandbox {
 
+// Its environment is taken over, and forgets what is secret.
 struct Session {
   const lower::Artifact& artifact;  // with a plan
   const lower::Input& input;
   std::vector<std::string> command;
   std::vector<std::string> environment;
+  std::vector<secrets::Binding> secrets;  // --secret: names that the plan injects or seals
   std::string home;
   std::string path;
   std::vector<std::string> accepted_limits;  // stated, and not refused where they cannot be held
@@ -33,6 +36,6 @@ struct Session {
 
 // Runs it, and says on stderr what a person should know. The server's exit status, or 125, 126,
 // 127.
-[[nodiscard]] int run(const Session& session);
+[[nodiscard]] int run(Session session);
 
 }  // namespace capgate::sandbox

@@ -1,16 +1,23 @@
 // The certificate authority of one sandbox: it vouches for the endpoints that carry a sealed secret
 // and for nothing else, and it ends with the sandbox. Its key is never on disk.
 //
-//   const Authority authority = TRY(make_authority({"api.github.com"}));      // once per sandbox
-//   const Authority again = TRY(read_authority(key_der, certificate_der));    // in each broker
+//   Authority authority = TRY(make_authority(names));                  // once per sandbox
+//   authority.anchor_pem()                                             // what is trusted inside
+//   Authority again = TRY(read_authority(key_der, certificate_der));   // in each broker
 //   Leaf leaf = TRY(again.issue("api.github.com"));
 //
-// ECDSA P-256. The certificate permits exactly the DNS names given and excludes every IP address,
-// mail address and URI, critical, path length 0. Leaves: one key for all of them, valid from an
-// hour ago for at most a week, SAN alone; kept for at most `most_leaves` names.
+// Three certificates: programs inside trust the anchor, whose key signed the authority's
+// certificate and was forgotten at once; the authority signs the leaves, and its certificate is
+// sent to the client after each of them. The anchor is there because Java does not look at the
+// constraints of what it trusts, only at those of certificates in between.
+//
+// ECDSA P-256. Anchor and authority permit exactly the DNS names given and exclude every other DNS
+// name, every IP address, mail address and URI, critical (certificate.h). Leaves: one key for all
+// of them, valid from an hour ago for a week, SAN alone; kept for at most `most_leaves` names.
 #pragma once
 
 #include <cstddef>
+#include <expected>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,8 +41,9 @@ struct Free {
 using KeyPtr = std::unique_ptr<EVP_PKEY, Free>;
 using CertificatePtr = std::unique_ptr<X509, Free>;
 
+// Owned by the authority until its next issue(); OpenSSL counts references of whoever uses it.
 struct Leaf {
-  X509* certificate = nullptr;  // owned by the authority
+  X509* certificate = nullptr;
   EVP_PKEY* key = nullptr;
 };
 
@@ -49,8 +57,11 @@ class Authority {
 
   [[nodiscard]] std::expected<secrets::Secret, std::string> key_der() const;
   [[nodiscard]] std::string certificate_der() const;
-  [[nodiscard]] std::string certificate_pem() const;
+  // Sent after each leaf: no client can know it otherwise.
   [[nodiscard]] X509* certificate() const;
+  // Empty where the authority was read: the broker does not need it.
+  [[nodiscard]] std::string anchor_der() const;
+  [[nodiscard]] std::string anchor_pem() const;
   // The error: not one of its names, or OpenSSL's.
   [[nodiscard]] std::expected<Leaf, std::string> issue(std::string_view name);
 
@@ -70,9 +81,11 @@ class Authority {
 
 // A Java key store (JKS, which every JDK reads) with these certificates (DER) as trusted entries,
 // under the password that every JDK uses for its own: "changeit".
-[[nodiscard]] std::string write_jks(std::span<const std::string> certificates);
+[[nodiscard]] std::expected<std::string, std::string> write_jks(
+    std::span<const std::string> certificates);
 
-// The certificates of a PEM bundle, as DER; text between them is skipped.
+// The certificates of a PEM bundle, as DER; text between them is skipped, and so is what is no
+// certificate.
 [[nodiscard]] std::vector<std::string> read_pem_bundle(std::string_view pem);
 
 }  // namespace capgate::seal

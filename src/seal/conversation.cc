@@ -69,7 +69,6 @@ Async<bool> Conversation::renew_for_all() {
 
 egress::Flow Conversation::flow_of(const Request& request) const {
   egress::Flow flow = flow_;
-  flow.terminated = true;
   flow.method = request.method;
   flow.path = path_of(request.target);
   flow.said.reset();

@@ -1,30 +1,33 @@
 // Puts values in the place of placeholders, and placeholders in the place of values. Pure.
 //
-//   const Keyring keys(seals, values);                   // of one endpoint: see keys_for()
-//   auto swapped = keys.swap(request);                   // "Bearer <placeholder>" -> "Bearer
-//   <value>" BodySwap body = keys.request_body(request);          // streams Scrub scrub =
-//   keys.response();                       // streams, same length
+//   const Keyring keys(keys_of_the_endpoint);
+//   BodySwap body = keys.request_body(request);  // streams
+//   auto names = keys.swap(request);             // "Bearer <placeholder>" -> "Bearer <value>"
+//   Scrub scrub = keys.response_body();          // streams, same length
 //
 // What is refused rather than passed on, each with a fixed reason for the audit log:
 //   other-place   a placeholder stands where its `as` does not allow it: in another field, in a
-//   field
-//                 name, the method, the path, the query, the body, a trailer, inside Basic
+//                 field name, the method, the path, the query, the body, a trailer, inside Basic
 //                 credentials, or percent-encoded or base64 in the target or a field
 //   other-host    a placeholder of a secret that is not bound to this endpoint
 //   doubled       it stands more than once in the head
+//   not-renewed   its value could not be renewed, or was renewed while a body passed whose length
+//                 had been announced and would be another one now
+//   unfit-value   the value cannot stand in a field: it holds a control character
 // A request without a placeholder passes unchanged. Nothing but the placeholder is changed: what
-// the origin receives equals what the client sent, otherwise; the fuzz target checks that.
+// the origin receives equals what the client sent, otherwise; the fuzz targets check that.
 //
 // Scrubbing covers the value as such, percent-encoded, JSON-escaped and in base64 (standard and
 // URL-safe, all three alignments). It is best effort: a service that transforms the value otherwise
-// is not caught, and docs/secrets.md says so. What is found is overwritten by as many bytes of the
-// placeholder (repeated or cut), so no length changes.
+// is not caught, and a spelling of less than 8 bytes is not searched, as it would occur by
+// accident; docs/secrets.md says so. What is found is overwritten by as many bytes of the
+// placeholder (repeated or cut), so no length changes; occurrences that overlap are all
+// overwritten.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <expected>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,13 +48,15 @@ struct Key {
 };
 
 struct Misuse {
-  std::string_view reason;  // other-place, other-host, doubled, not-renewed
+  std::string_view reason;  // one of those above
   std::string name;         // of the variable
   std::string text;         // one sentence, without any value
 };
 
-// Bytes of a body or of responses, changed while they pass. push() gives what may leave now: all
-// but a tail that could be the beginning of something to be changed. finish() gives that tail.
+// Bytes of a body or of responses, changed while they pass. pass() gives what may leave now: all
+// but a tail that could be the beginning of something to be changed. rest() gives that tail. What
+// they give may lie in `bytes` itself: nothing is copied where nothing is found. It is valid until
+// the next call, and as long as `bytes` are. push() and finish() are the same, as copies.
 class BodySwap {
  public:
   BodySwap(BodySwap&&) noexcept;
@@ -59,10 +64,13 @@ class BodySwap {
   BodySwap(const BodySwap&) = delete;
   BodySwap& operator=(const BodySwap&) = delete;
   ~BodySwap();
+  [[nodiscard]] std::expected<std::string_view, Misuse> pass(std::string_view bytes);
+  [[nodiscard]] std::expected<std::string_view, Misuse> rest();
   [[nodiscard]] std::expected<std::string, Misuse> push(std::string_view bytes);
   [[nodiscard]] std::expected<std::string, Misuse> finish();
   // True if what leaves may differ in length from what came: a placeholder of another length than
-  // the value (short values, or values that the body's format escapes).
+  // the value (short values, or values that the body's format escapes). Does not change: where a
+  // renewed value would break it, the body is refused.
   [[nodiscard]] bool may_change_length() const;
   // The variables whose values were put in so far.
   [[nodiscard]] std::vector<std::string> used() const;
@@ -81,6 +89,8 @@ class Scrub {
   Scrub(const Scrub&) = delete;
   Scrub& operator=(const Scrub&) = delete;
   ~Scrub();
+  [[nodiscard]] std::string_view pass(std::string_view bytes);
+  [[nodiscard]] std::string_view rest();
   [[nodiscard]] std::string push(std::string_view bytes);
   [[nodiscard]] std::string finish();
   [[nodiscard]] std::size_t found() const;  // how often something was overwritten
@@ -91,6 +101,8 @@ class Scrub {
   explicit Scrub(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };
+
+struct Ring;
 
 class Keyring {
  public:
@@ -109,13 +121,16 @@ class Keyring {
   [[nodiscard]] std::size_t scrub(Response& response) const;
   [[nodiscard]] std::size_t scrub(std::vector<Field>& trailers) const;
   [[nodiscard]] Scrub response_body() const;
-  // A response that is encoded (gzip, br ...) cannot be read, so it is refused.
+  // A response that is encoded (gzip, br ...) cannot be read, so it is refused. Where no key is
+  // bound here, or the status says that there is no body, there is nothing to read.
   [[nodiscard]] bool is_readable(const Response& response) const;
 
-  [[nodiscard]] bool is_empty() const { return keys_.empty(); }
+  [[nodiscard]] bool is_empty() const;
 
  private:
-  std::vector<Key> keys_;
+  // Shared by copies and by the streams. What is searched is derived from placeholders once, and
+  // from values again when one has changed, so a Keyring serves all connections of an endpoint.
+  std::shared_ptr<const Ring> ring_;
 };
 
 }  // namespace capgate::seal

@@ -120,7 +120,7 @@ class TerminatorTest : public support::EgressTest {
   support::TempDirectory directory_;
   Authority inner_ = authority_for("localhost");  // the sandbox's
   Authority outer_ = authority_for("localhost");  // that the host trusts
-  std::string roots_ = directory_.file("roots.pem", outer_.certificate_pem());
+  std::string roots_ = directory_.file("roots.pem", outer_.anchor_pem());
   std::optional<SealTerminator> terminator;
 };
 

@@ -171,6 +171,7 @@ SslPtr Tls::to_client(const std::string& host, const std::string& protocol) {
   const auto* context = reinterpret_cast<const unsigned char*>(name.data());
   if (!ssl || SSL_use_certificate(ssl.get(), leaf->certificate) != 1 ||
       SSL_use_PrivateKey(ssl.get(), leaf->key) != 1 ||
+      SSL_add1_chain_cert(ssl.get(), authority_.certificate()) != 1 ||
       SSL_set_session_id_context(ssl.get(), context, SSL_MAX_SID_CTX_LENGTH) != 1 ||
       SSL_set_ex_data(ssl.get(), own_index(), const_cast<std::string*>(&protocol)) != 1) {
     return fail("TLS cannot be set up");

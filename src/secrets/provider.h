@@ -5,9 +5,8 @@
 //   const Resolved token = TRY(resolve(binding, context));
 //
 //   env:NAME                  the launcher's variable; what a name without a binding means
-//   file:PATH                 refused when others than its owner can read it; one newline at the
-//   end
-//                             is not part of the value
+//   file:PATH                 refused when others than its owner can read or write it; one newline
+//                             at the end is not part of the value
 //   cmd:PROGRAM ARGUMENT...   any program (pass, age, vault, secret-tool, op), no shell: words are
 //                             separated by spaces, '...' and "..." keep them together. Its stdout
 //                             is the value, one newline at the end is not part of it; its stderr is
@@ -22,6 +21,7 @@
 // No error text holds a byte of a value.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <string>
@@ -32,6 +32,8 @@
 #include "secrets/secret.h"
 
 namespace capgate::secrets {
+
+inline constexpr std::size_t longest_value = 16384;
 
 struct Binding {
   enum class Provider : unsigned char { env, file, cmd, systemd_credential, keyring, store };
@@ -52,6 +54,8 @@ struct Context {
   const std::vector<std::string>& environment;  // NAME=VALUE, of the launcher
   std::string server;                           // whose store: entries are meant
   std::string store_program;                    // capgate-store, beside capgate
+  std::chrono::milliseconds command_limit = std::chrono::seconds(30);
+  int cancel = -1;  // a descriptor whose other end closes when nobody waits for the value any more
 };
 
 struct Resolved {
@@ -64,7 +68,8 @@ struct Problem {
   std::string help;
 };
 
-// A value is not empty and holds no NUL, CR or LF: no variable or header could carry it.
+// A value is not empty and holds no NUL: no variable could carry it. What a sealed one must not
+// hold is in sealable.h.
 [[nodiscard]] std::expected<Resolved, Problem> resolve(const Binding& binding,
                                                        const Context& context);
 

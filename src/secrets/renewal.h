@@ -23,7 +23,6 @@
 namespace capgate::secrets {
 
 inline constexpr std::size_t longest_name = 255;
-inline constexpr std::size_t longest_value = 16384;
 
 struct RenewalRequest {
   char name[longest_name + 1] = {};  // NUL-terminated

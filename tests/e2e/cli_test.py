@@ -12,7 +12,8 @@ import unittest
 import launch
 from cases import Case
 
-COMMANDS = ["compile", "check", "explain", "doctor", "audit", "targets", "version", "completion"]
+COMMANDS = ["compile", "check", "explain", "doctor", "audit", "secret", "targets", "version",
+            "completion"]
 # Sorted by bytes these are in order; Danish sorts aa after z, Czech sorts ch after h.
 PATHS = ["/srv/Z", "/srv/aa", "/srv/c", "/srv/ch", "/srv/d", "/srv/h", "/srv/z", "/srv/ä"]
 GOOD = launch.server(*[f"fs:read:{path}" for path in reversed(PATHS)], "env:inject:TOKEN",
@@ -401,6 +402,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         self.assertEqual(self.complete_in_bash("check", "--p"), [])
         self.assertEqual(self.complete_in_bash("compile", "go"), ["good.json"])
         self.assertEqual(self.complete_in_bash("audit", "s"), ["search", "stats"])
+        self.assertEqual(self.complete_in_bash("secret", "r"), ["rm", "rotate"])
         self.assertEqual(self.complete_in_bash("audit", "verify", "go"), ["good.json"])
         self.assertEqual(self.complete_in_bash("audit", "search", "--event", "c"),
                          ["connect", "close"])

@@ -56,10 +56,11 @@ namespace detail {
 inline void read_speech(std::string_view text, egress::Flow& flow) {
   using enum egress::Speech;
   const auto words = split(text, ' ');
-  flow.speech = words[0] == "tls" ? tls : words[0] == "http" ? http : unknown;
+  flow.terminated = words[0] == "sealed";
+  flow.speech = words[0] == "tls" || flow.terminated ? tls : words[0] == "http" ? http : unknown;
   if (words[0] == "other") flow.speech = other;
   EXPECT_EQ(flow.speech == unknown, text == "-") << text;
-  if (flow.speech != http) return;
+  if (flow.speech != http && words.size() != 3) return;
   flow.method = words.size() == 3 ? std::string(words[1]) : "GET";
   flow.path = words.size() == 3 ? undo_escapes(words[2]) : "/";
 }

@@ -153,7 +153,7 @@ namespace capgate::support {
   for (core::Endpoint& to : *rc::gen::nonEmpty<std::vector<core::Endpoint>>(
            rc::gen::container<std::vector<core::Endpoint>>(endpoint()))) {
     if (!to.port) to.port = std::uint16_t{443};
-    if (to.host.kind != core::HostPattern::Kind::any) env.to.push_back(std::move(to));
+    if (to.host.kind == core::HostPattern::Kind::name) env.to.push_back(std::move(to));
   }
   sort_and_deduplicate(env.to);
   if (env.to.empty()) return env;

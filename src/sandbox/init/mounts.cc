@@ -230,8 +230,10 @@ constexpr const char* cover_file = ".empty-file";
 // a directory that every host has and below which nothing can be granted.
 void mount_new_root() {
   begin(Step::new_root);
+  char size[24];
   char inodes[24];
-  const long tree = make_file_system("tmpfs", "1m", digits(header->root_inodes, 10, inodes), "755",
+  const long tree = make_file_system("tmpfs", digits(header->root_bytes, 10, size),
+                                     digits(header->root_inodes, 10, inodes), "755",
                                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
   new_root = static_cast<int>(must(Step::new_root, tree));
   must(Step::new_root,

@@ -1,0 +1,24 @@
+// The option of `run` that says where secrets come from.
+#pragma once
+
+#include <expected>
+#include <vector>
+
+#include "cli/options.h"
+#include "lower/plan.h"
+#include "secrets/provider.h"
+
+namespace capgate::cli {
+
+inline constexpr Option secret_option{
+    .name = "--secret",
+    .value = "NAME=PROVIDER:REF",
+    .help = "take the value of env:inject:NAME from there, not from the variable NAME",
+    .repeatable = true};
+
+// On failure everything is said in `output`, and the exit code is the error. No text that may be a
+// value is said.
+[[nodiscard]] std::expected<std::vector<secrets::Binding>, int> read_secret_options(
+    const Arguments& arguments, const lower::Plan& plan, Output& output);
+
+}  // namespace capgate::cli

@@ -1,0 +1,644 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/format.h"
+#include "seal/relay.h"
+#include "support/fake_requests.h"
+#include "support/loopback.h"
+#include "support/plain_stream.h"
+
+namespace capgate::seal {
+namespace {
+
+using namespace std::string_literals;
+using support::end_of;
+using support::finish_sending;
+using support::placeholder;
+using support::receive;
+using support::receive_all;
+using support::secret_value;
+using support::send_text;
+using support::unix_pair;
+using Strings = std::vector<std::string>;
+
+const std::string get = "GET /a HTTP/1.1\r\nHost: a\r\n\r\n";
+const std::string ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+class Http1Test : public testing::Test {
+ protected:
+  Http1Test() {
+    support::Pair client_ends = unix_pair();
+    support::Pair origin_ends = unix_pair();
+    support::Pair end_ends = unix_pair();
+    client = std::move(client_ends.first);
+    origin = std::move(origin_ends.first);
+    over_ = std::move(end_ends.first);
+    tells_over_ = std::move(end_ends.second);
+    client_stream.emplace(stage.loop, stage.adopt(std::move(client_ends.second)));
+    origin_stream.emplace(stage.loop, stage.adopt(std::move(origin_ends.second)));
+  }
+  ~Http1Test() override { stage.loop.cancel_all(); }
+  Http1Test(const Http1Test&) = delete;
+  Http1Test& operator=(const Http1Test&) = delete;
+  Http1Test(Http1Test&&) = delete;
+  Http1Test& operator=(Http1Test&&) = delete;
+
+  void seal_in(core::SecretPlace::Kind kind, std::string_view value) {
+    requests.emplace(core::SecretPlace{.kind = kind}, value);
+  }
+  void play(const std::function<void()>& script) {
+    serve();
+    stage.play(script);
+  }
+  // In the script: until the relay has ended.
+  RelayEnd wait_for_end() {
+    EXPECT_EQ(receive(over_, 1), "x");
+    return end.value_or(RelayEnd::taken_away);
+  }
+  // One request, as the origin gets it.
+  void expect_passes(std::string_view sent, std::string_view got) {
+    send_text(client, sent);
+    EXPECT_EQ(receive(origin, got.size()), got);
+  }
+  void expect_answers(std::string_view sent, std::string_view got) {
+    send_text(origin, sent);
+    EXPECT_EQ(receive(client, got.size()), got);
+  }
+  void expect_passes(std::string_view same) { expect_passes(same, same); }
+  void expect_answers(std::string_view same) { expect_answers(same, same); }
+  void expect_still_works() {
+    expect_passes(get);
+    expect_answers(ok);
+  }
+  // The rest of what the client hears, which is a refusal; then nothing.
+  void expect_refusal(std::string_view status, RelayEnd how = RelayEnd::denied) {
+    const std::string answer = receive_all(client);
+    EXPECT_TRUE(answer.starts_with("HTTP/1.1 " + std::string(status))) << answer;
+    EXPECT_TRUE(answer.contains("Connection: close\r\n")) << answer;
+    EXPECT_TRUE(answer.contains("Content-Length: ")) << answer;
+    EXPECT_FALSE(answer.contains(secret_value));
+    client = sys::Fd();
+    EXPECT_EQ(wait_for_end(), how);
+  }
+
+  support::Stage stage;
+  sys::Fd client;
+  sys::Fd origin;
+  std::optional<support::FakeRequests> requests{std::in_place};
+  std::optional<support::PlainStream> client_stream;
+  std::optional<support::PlainStream> origin_stream;
+  std::optional<RelayEnd> end;
+  std::size_t most_head_bytes = 65536;
+  std::uint32_t head_seconds = 15;
+
+ private:
+  egress::Task serve() {
+    end = co_await relay_http1({.loop = stage.loop,
+                                .client = *client_stream,
+                                .origin = *origin_stream,
+                                .requests = *requests,
+                                .most_head_bytes = most_head_bytes,
+                                .head_seconds = head_seconds});
+    client_stream.reset();
+    origin_stream.reset();
+    send_text(tells_over_, "x");
+  }
+
+  sys::Fd over_;
+  sys::Fd tells_over_;
+};
+
+// ---- What passes --------------------------------------------------------------------------------
+
+TEST_F(Http1Test, KeepsEveryByteOfRequestsAndAnswers) {
+  play([&] {
+    expect_passes(
+        "POST /a?b HTTP/1.1\r\nhOst:a\r\nX-A:  b \r\nx-a: c\r\nContent-Length: 5\r\n\r\nhello");
+    expect_answers(
+        "HTTP/1.1 201 Made it\r\nServer:x\r\nSet-Cookie: a\r\nSet-Cookie:  b\t\r\n"
+        "Content-Length: 3\r\n\r\nyes");
+    expect_still_works();
+    client = sys::Fd();
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+    EXPECT_EQ(end_of(origin), 0);
+  });
+  EXPECT_EQ(requests->records, (Strings{"POST /a?b 201", "GET /a 200"}));
+  EXPECT_EQ(requests->refusals, Strings{});
+  EXPECT_EQ(requests->counted[0], get.size() + 72);
+}
+
+TEST_F(Http1Test, PutsTheValueInAndScrubsItFromTheAnswer) {
+  play([&] {
+    expect_passes(
+        format("GET / HTTP/1.1\r\nHost: a\r\nAuthorization:  Bearer {}\r\n\r\n", placeholder),
+        format("GET / HTTP/1.1\r\nHost: a\r\nAuthorization:  Bearer {}\r\n\r\n", secret_value));
+    const auto answer = [](std::string_view token) {
+      return format(
+          "HTTP/1.1 200 OK\r\nX-Echo: {}\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "28\r\n<{}>\r\n0\r\nX-Trailer: {}\r\n\r\n",
+          token, token, token);
+    };
+    expect_answers(answer(secret_value), answer(placeholder));
+  });
+  EXPECT_EQ(requests->scrubbed, 3U);
+}
+
+TEST_F(Http1Test, ScrubsWhatIsSplitOverSegmentsAndChunks) {
+  play([&] {
+    expect_passes(get);
+    const std::string value(secret_value);
+    send_text(origin, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n<" +
+                          value.substr(0, 4) + "\r\n");
+    EXPECT_EQ(receive(client, 53),
+              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n<\r\n");
+    send_text(origin, "22\r\n" + value.substr(4) + "\r\n0\r\n\r\n");
+    const std::string wanted = format("26\r\n{}\r\n0\r\n\r\n", placeholder);
+    EXPECT_EQ(receive(client, wanted.size()), wanted);
+  });
+  EXPECT_EQ(requests->scrubbed, 1U);
+}
+
+TEST_F(Http1Test, SendsOnePipelinedRequestAfterTheOther) {
+  const std::string second = "GET /b HTTP/1.1\r\nHost: a\r\n\r\n";
+  play([&] {
+    expect_passes(get + second, get);
+    expect_answers("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n");
+    EXPECT_FALSE(support::has_event(origin, POLLIN)) << "the answer before has not ended";
+    expect_answers("ok");
+    EXPECT_EQ(receive(origin, second.size()), second);
+    expect_answers(ok);
+  });
+}
+
+TEST_F(Http1Test, InterimAnswersPass) {
+  play([&] {
+    expect_passes(
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    expect_answers("HTTP/1.1 100 Continue\r\n\r\n");
+    expect_passes("hi");
+    expect_answers("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + ok);
+    expect_still_works();
+  });
+  EXPECT_EQ(requests->records, (Strings{"POST / 200", "GET /a 200"}));
+}
+
+TEST_F(Http1Test, AnswersWithoutABodyEndWithTheirHead) {
+  play([&] {
+    expect_passes("HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n");
+    expect_answers("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Encoding: gzip\r\n\r\n");
+    expect_passes(get);
+    expect_answers("HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\n");
+    expect_passes(get);
+    expect_answers("HTTP/1.1 204 No Content\r\n\r\n");
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, ChunkExtensionsAreDroppedAndTrailersKept) {
+  play([&] {
+    const std::string head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+    expect_passes(head + "2;x=y\r\nab\r\n3\r\ncde\r\n0\r\nX-Sum:1\r\n\r\n",
+                  head + "5\r\nabcde\r\n0\r\nX-Sum:1\r\n\r\n");
+    const std::string answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    expect_answers(answer + "2;x=y\r\nab\r\n0;z\r\nX-Sum:1\r\n\r\n",
+                   answer + "2\r\nab\r\n0\r\nX-Sum:1\r\n\r\n");
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, AnAnswerMayLastUntilTheConnectionEnds) {
+  play([&] {
+    expect_passes(get);
+    expect_answers("HTTP/1.1 200 OK\r\n\r\nsome");
+    expect_answers(" more");
+    finish_sending(origin);
+    EXPECT_EQ(end_of(client), 0);
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+}
+
+TEST_F(Http1Test, AnAnswerThatSaysSoIsTheLast) {
+  play([&] {
+    expect_passes(get + get, get);
+    expect_answers("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    EXPECT_EQ(end_of(client), 0);
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+    EXPECT_EQ(end_of(origin), 0) << "the second request must not have left";
+  });
+}
+
+TEST_F(Http1Test, EventsLeaveAtOnceInBothDirections) {
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n");
+    expect_answers(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 20; ++i) {
+      expect_passes("4\r\ntick\r\n");
+      expect_answers("b\r\ndata: 1\r\n\r\n\r\n");
+    }
+    expect_passes("0\r\n\r\n");
+    expect_answers("0\r\n\r\n");
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, NoMoreIsReadThanTheOtherSideTakes) {
+  std::size_t taken = 0;
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000000\r\n\r\n");
+    const std::string block(65536, 'x');
+    // A second without room, as often as not: nobody reads any more.
+    while (support::has_event(client, POLLOUT, 1000) && taken < 50'000'000) {
+      const ssize_t size = ::send(client.get(), block.data(), block.size(), MSG_DONTWAIT);
+      if (size > 0) taken += static_cast<std::size_t>(size);
+    }
+  });
+  EXPECT_LT(taken, 5'000'000U);
+}
+
+TEST_F(Http1Test, LargeBodiesArriveWhole) {
+  std::string body(3'000'000, '\0');
+  for (std::size_t i = 0; i < body.size(); ++i) body[i] = static_cast<char>(i * 31 + (i >> 8U));
+  play([&] {
+    const auto expect_whole = [&](const sys::Fd& from, const sys::Fd& to, std::string_view head) {
+      std::string got;
+      std::thread reader([&] { got = receive(to, head.size() + body.size()); });
+      send_text(from, std::string(head) + body);
+      reader.join();
+      EXPECT_TRUE(got == std::string(head) + body);
+    };
+    expect_whole(client, origin, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 3000000\r\n\r\n");
+    expect_whole(origin, client, "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n");
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, HeadsMayBeLarge) {
+  const std::string large = "X-Large: " + std::string(60000, 'x') + "\r\n\r\n";
+  play([&] {
+    expect_passes("GET / HTTP/1.1\r\nHost: a\r\n" + large);
+    expect_answers("HTTP/1.1 204 No Content\r\n" + large);
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\nX: " + std::string(70000, 'x'));
+    expect_refusal("400");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"malformed"});
+}
+
+// ---- Values in bodies ---------------------------------------------------------------------------
+
+TEST_F(Http1Test, AShortBodyGetsItsExactNewLength) {
+  seal_in(core::SecretPlace::Kind::body, "short");
+  play([&] {
+    send_text(client, "POST / HTTP/1.1\r\nHost: a\r\ncontent-length:45\r\n\r\nkey=");
+    expect_passes(format("{}&a=", placeholder),
+                  "POST / HTTP/1.1\r\nHost: a\r\ncontent-length:12\r\n\r\nkey=short&a=");
+    expect_answers(ok);
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, ALongBodyWhoseLengthMayChangeIsChunked) {
+  seal_in(core::SecretPlace::Kind::body, "short");
+  play([&] {
+    const std::string filler(70000, 'x');
+    send_text(client, "POST / HTTP/1.1\r\nContent-Length: 70038\r\nHost: a\r\n\r\n");
+    const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\nHost: a\r\n\r\n";
+    EXPECT_EQ(receive(origin, head.size()), head);
+    expect_passes(placeholder, "5\r\nshort\r\n");
+    send_text(client, filler);
+    std::string body;
+    while (!body.ends_with("0\r\n\r\n")) body += receive(origin, 1);
+    EXPECT_EQ(std::ranges::count(body, 'x'), 70000);
+    expect_answers(ok);
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, WhoWaitsForAContinueIsNotWaitedFor) {
+  seal_in(core::SecretPlace::Kind::body, "short");
+  play([&] {
+    expect_passes(
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nTransfer-Encoding: chunked\r\n\r\n");
+    expect_answers("HTTP/1.1 100 Continue\r\n\r\n");
+    expect_passes("hi", "2\r\nhi\r\n0\r\n\r\n");
+    expect_answers(ok);
+  });
+}
+
+TEST_F(Http1Test, APlaceholderInTheBodyIsRefused) {
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    send_text(client, format("26\r\n{}\r\n", placeholder));
+    expect_refusal("403");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"other-place"});
+}
+
+TEST_F(Http1Test, APlaceholderInATrailerIsRefused) {
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    send_text(client, format("0\r\nX-A: {}\r\n\r\n", placeholder));
+    expect_refusal("403");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"other-place"});
+}
+
+TEST_F(Http1Test, InTheMiddleOfAnAnswerARefusalIsACut) {
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n");
+    expect_answers("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nab");
+    send_text(client, placeholder);
+    EXPECT_EQ(receive_all(client), "");
+    EXPECT_EQ(wait_for_end(), RelayEnd::failed);
+  });
+}
+
+// ---- What is refused ----------------------------------------------------------------------------
+
+class MalformedTest : public Http1Test, public testing::WithParamInterface<std::string_view> {};
+
+TEST_P(MalformedTest, IsRefusedAndReachesNobody) {
+  play([&] {
+    send_text(client, GetParam());
+    expect_refusal("400");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"malformed"});
+  EXPECT_EQ(requests->records, Strings{});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Heads, MalformedTest,
+    testing::Values(
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\n",
+        "GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\r\nA: b\nC: d\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nA: b\r\n c\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: a\r\nA : b\r\n\r\n", "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
+        "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n", "GET https://b/ HTTP/1.1\r\nHost: a\r\n\r\n",
+        "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\n\r\n"));
+
+TEST_F(Http1Test, AMalformedChunkIsRefused) {
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    send_text(client, "+2\r\nab\r\n");
+    expect_refusal("400");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+}
+
+TEST_F(Http1Test, ASecondRequestThatIsMalformedWaitsForTheFirstAnswer) {
+  play([&] {
+    expect_passes(get + "nonsense\r\n\r\n", get);
+    expect_answers(ok);
+    expect_refusal("400");
+  });
+}
+
+TEST_F(Http1Test, ARefusedRequestLeavesTheConnectionIfItIsSmall) {
+  play([&] {
+    const std::string refusal =
+        "HTTP/1.1 403 Forbidden\r\nContent-Type: text/plain; charset=utf-8\r\n"
+        "Content-Length: 17\r\n\r\nno rule allows it";
+    send_text(client, "POST /no HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel");
+    EXPECT_EQ(receive(client, refusal.size()), refusal);
+    send_text(client, "lo");
+    send_text(client, "HEAD /no HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_EQ(receive(client, refusal.size() - 17), refusal.substr(0, refusal.size() - 17));
+    expect_still_works();
+  });
+  EXPECT_EQ(requests->refusals, (Strings{"no-rule", "no-rule"}));
+}
+
+TEST_F(Http1Test, ARefusedRequestWithALargeBodyEndsTheConnection) {
+  play([&] {
+    send_text(client, "POST /no HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nhello");
+    expect_refusal("403");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+}
+
+TEST_F(Http1Test, AValueThatCouldForgeAHeadIsNotSent) {
+  seal_in(core::SecretPlace::Kind::header, "a-long-value\r\nHost: b");
+  play([&] {
+    send_text(client,
+              format("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: {}\r\n\r\n", placeholder));
+    EXPECT_EQ(receive(client, 12), "HTTP/1.1 403");
+    client = sys::Fd();
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+    EXPECT_EQ(receive_all(origin), "");
+  });
+}
+
+TEST_F(Http1Test, AnEncodedAnswerIsRefused) {
+  play([&] {
+    expect_passes(get);
+    send_text(origin, "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabc");
+    expect_refusal("502");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"encoded-response"});
+  EXPECT_EQ(requests->records, Strings{});
+}
+
+TEST_F(Http1Test, AMalformedAnswerIsRefused) {
+  play([&] {
+    expect_passes(get);
+    send_text(origin, "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n");
+    expect_refusal("502");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"malformed-response"});
+}
+
+TEST_F(Http1Test, AnAnswerThatCannotBeRecordedIsNotPassedOn) {
+  requests->can_record = false;
+  play([&] {
+    expect_passes(get);
+    send_text(origin, ok);
+    EXPECT_EQ(receive_all(client), "");
+    EXPECT_EQ(wait_for_end(), RelayEnd::failed);
+  });
+}
+
+// ---- How it ends --------------------------------------------------------------------------------
+
+class CutTest : public Http1Test, public testing::WithParamInterface<std::string_view> {};
+
+TEST_P(CutTest, IsNoCleanEnd) {
+  play([&] {
+    expect_passes(get);
+    send_text(origin, GetParam());
+    finish_sending(origin);
+    const std::string got = receive_all(client);
+    EXPECT_FALSE(got.ends_with("0\r\n\r\n")) << got;
+    EXPECT_EQ(wait_for_end(), RelayEnd::failed);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Answers, CutTest,
+    testing::Values("", "HTTP/1.1 200", "HTTP/1.1 100 Continue\r\n\r\n",
+                    "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcd",
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n",
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n0\r\n\r\n",
+                    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nA\r\n\r\n"));
+
+TEST_F(Http1Test, ARequestThatIsNeverAnsweredIsRecorded) {
+  play([&] {
+    expect_passes(get);
+    origin = sys::Fd();
+    EXPECT_EQ(wait_for_end(), RelayEnd::failed);
+  });
+  EXPECT_EQ(requests->records, Strings{"GET /a 0"});
+}
+
+TEST_F(Http1Test, AnOriginThatClosesMeanwhileEndsTheConnection) {
+  play([&] {
+    expect_still_works();
+    finish_sending(origin);
+    EXPECT_EQ(end_of(client), 0);
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+}
+
+TEST_F(Http1Test, AnAnswerThatNobodyAskedForIsNotTakenForTheNext) {
+  play([&] {
+    expect_passes(get);
+    expect_answers(ok + "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged", ok);
+    EXPECT_EQ(end_of(client), 0);
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+}
+
+TEST_F(Http1Test, NothingIsHeardBeforeTheFirstRequest) {
+  play([&] {
+    send_text(origin, ok);
+    EXPECT_EQ(end_of(client), 0);
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+}
+
+TEST_F(Http1Test, AClientThatLeavesIsToldToTheOrigin) {
+  play([&] {
+    expect_passes(get);
+    client = sys::Fd();
+    EXPECT_EQ(wait_for_end(), RelayEnd::failed);
+    EXPECT_EQ(receive_all(origin), "");
+  });
+}
+
+TEST_F(Http1Test, AnEarlyAnswerEndsTheConnectionCleanly) {
+  const std::string large = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig";
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nhello");
+    expect_answers(large);
+    // It is read on, so that no reset costs the client what it was told.
+    EXPECT_TRUE(send_text(client, std::string(300000, 'x')));
+    EXPECT_EQ(end_of(client), 0);
+    client = sys::Fd();
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+  EXPECT_EQ(requests->records, Strings{"POST / 413"});
+}
+
+TEST_F(Http1Test, AnOriginThatTakesNoMoreMayHaveAnswered) {
+  const std::string large = "HTTP/1.1 413 Too Large\r\nContent-Length: 3\r\n\r\nbig";
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\nhello");
+    // Its answer's end is still to come when the client's next bytes find nobody.
+    expect_answers(large.substr(0, large.size() - 2));
+    ASSERT_EQ(::shutdown(origin.get(), SHUT_RD), 0);
+    send_text(client, "more");
+    send_text(client, "and more");
+    expect_answers("ig");
+    EXPECT_EQ(end_of(client), 0);
+    client = sys::Fd();
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+}
+
+TEST_F(Http1Test, AnAnswerMayBeginBeforeTheRequestHasEnded) {
+  play([&] {
+    expect_passes("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nab");
+    expect_answers("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab");
+    expect_passes("cd");
+    expect_answers("cd");
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, AHeadThatHasBegunMustCome) {
+  head_seconds = 0;
+  play([&] {
+    expect_still_works();
+    send_text(client, "GET / HT");
+    EXPECT_EQ(wait_for_end(), RelayEnd::failed);
+    EXPECT_EQ(receive_all(client), "");
+  });
+}
+
+TEST_F(Http1Test, WhatIsTakenAwayIsNotTouched) {
+  play([&] { expect_passes(get + "half of", get); });
+  stage.loop.cancel_all();
+  EXPECT_EQ(end, RelayEnd::taken_away);
+  EXPECT_EQ(requests->records, Strings{});
+}
+
+// ---- Upgrades -----------------------------------------------------------------------------------
+
+const std::string upgrade =
+    "GET /ws HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+const std::string agreed =
+    "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+
+TEST_F(Http1Test, AWebSocketIsRawInBothDirectionsAndStillScrubbed) {
+  play([&] {
+    expect_still_works();
+    expect_passes(upgrade + "early", upgrade);
+    expect_answers(agreed + "hello");
+    EXPECT_EQ(receive(origin, 5), "early");
+    expect_passes("GET / HTTP/1.0\n\n");
+    expect_answers(format("<{}>", secret_value), format("<{}>", placeholder));
+    finish_sending(client);
+    EXPECT_EQ(end_of(origin), 0);
+    expect_answers("last");
+    finish_sending(origin);
+    EXPECT_EQ(end_of(client), 0);
+    EXPECT_EQ(wait_for_end(), RelayEnd::closed);
+  });
+  EXPECT_EQ(requests->records, (Strings{"GET /a 200", "GET /ws 101"}));
+  EXPECT_EQ(requests->scrubbed, 1U);
+}
+
+TEST_F(Http1Test, AWebSocketThatIsNotTakenUpLeavesHttp) {
+  play([&] {
+    expect_passes(upgrade);
+    expect_answers(ok);
+    expect_still_works();
+  });
+}
+
+TEST_F(Http1Test, OtherUpgradesAreRefused) {
+  play([&] {
+    send_text(client, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n");
+    expect_refusal("403");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+  EXPECT_EQ(requests->refusals, Strings{"not-spoken-here"});
+}
+
+TEST_F(Http1Test, AnUpgradeThatNobodyAskedForIsRefused) {
+  play([&] {
+    expect_passes(get);
+    send_text(origin, agreed);
+    expect_refusal("502");
+  });
+}
+
+}  // namespace
+}  // namespace capgate::seal

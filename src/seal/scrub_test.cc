@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <functional>
+
+#include "base/digest.h"
+#include "seal/spelling.h"
+#include "seal/swap.h"
+#include "support/cuts.h"
+
+namespace capgate::seal {
+namespace {
+
+using secrets::Secret;
+
+constexpr std::string_view placeholder = "ghp_0123456789abcdefghij";
+
+Key key_of(const Secret& secret) {
+  return {.name = "TOKEN",
+          .placeholder = std::string(placeholder),
+          .as = {},
+          .is_bound_here = true,
+          .value = &secret};
+}
+
+std::string whole(const Keyring& keys, std::string_view text) {
+  Scrub scrub = keys.response_body();
+  std::string out = scrub.push(text);
+  return out + scrub.finish();
+}
+
+std::string url_safe(std::string text) {
+  for (char& c : text) c = c == '+' ? '-' : c == '/' ? '_' : c;
+  return text;
+}
+
+TEST(Scrub, OverwritesWithThePlaceholder) {
+  const Secret shorter = *Secret::make("value-12345");
+  EXPECT_EQ(whole(Keyring({key_of(shorter)}), "a value-12345 b value-12345"),
+            "a ghp_0123456 b ghp_0123456");
+  const Secret longer = *Secret::make("value-12345-value-12345-value-12345");
+  EXPECT_EQ(whole(Keyring({key_of(longer)}), "<value-12345-value-12345-value-12345>"),
+            "<ghp_0123456789abcdefghijghp_0123456>");
+}
+
+TEST(Scrub, CountsWhatItFinds) {
+  const Secret secret = *Secret::make("value-12345");
+  Scrub scrub = Keyring({key_of(secret)}).response_body();
+  EXPECT_EQ(scrub.push("value-12345 value-1"), "ghp_0123456 ");
+  EXPECT_EQ(scrub.found(), 1U);
+  EXPECT_EQ(scrub.push("2345 v"), "ghp_0123456 ");
+  EXPECT_EQ(scrub.found(), 2U);
+  EXPECT_EQ(scrub.finish(), "v");
+}
+
+TEST(Scrub, GivesWhatCameWithoutACopy) {
+  const Secret secret = *Secret::make("value-12345");
+  Scrub scrub = Keyring({key_of(secret)}).response_body();
+  const std::string text = "nothing in it.";
+  EXPECT_EQ(scrub.pass(text).data(), text.data());
+}
+
+TEST(Scrub, LeavesAloneWhatItCannotKnow) {
+  const Secret tiny = *Secret::make("1234");
+  EXPECT_EQ(whole(Keyring({key_of(tiny)}), "1234 MTIzNA=="), "1234 MTIzNA==");
+  const Secret secret = *Secret::make("value-12345");
+  Key key = key_of(secret);
+  key.is_bound_here = false;
+  EXPECT_EQ(whole(Keyring({key}), "value-12345"), "value-12345");
+  key.value = nullptr;
+  key.is_bound_here = true;
+  EXPECT_EQ(whole(Keyring({key}), "value-12345"), "value-12345");
+}
+
+TEST(Scrub, FollowsARenewal) {
+  Secret secret = *Secret::make("value-12345");
+  const Keyring keys({key_of(secret)});
+  EXPECT_EQ(whole(keys, "value-12345"), "ghp_0123456");
+  secret = *Secret::make("other-67890");
+  EXPECT_EQ(whole(keys, "other-67890"), "ghp_0123456");
+}
+
+TEST(Scrub, OverwritesAllThatOverlaps) {
+  const Secret secret = *Secret::make("abcabcabcabc");
+  Scrub scrub = Keyring({key_of(secret)}).response_body();
+  std::string out = scrub.push("xabcabcabcabcab");
+  out += scrub.push("c.");
+  EXPECT_EQ(out, "xghpghp_01234567.");
+  EXPECT_EQ(scrub.found(), 2U);
+}
+
+TEST(Scrub, CoversHeads) {
+  const Secret secret = *Secret::make("value-12345");
+  const Keyring keys({key_of(secret)});
+  Response response{.status = 200,
+                    .reason = "OK value-12345",
+                    .fields = {{.name = "X-value-12345", .value = "1"},
+                               {.name = "Location", .value = "/?a=value-12345&value-12345"},
+                               {.name = "Via", .value = base64("x:value-12345")}}};
+  EXPECT_EQ(keys.scrub(response), 5U);
+  EXPECT_EQ(response.reason, "OK ghp_0123456");
+  EXPECT_EQ(response.fields[0].name, "x-ghp_0123456");
+  EXPECT_EQ(response.fields[1].value, "/?a=ghp_0123456&ghp_0123456");
+  EXPECT_EQ(response.fields[2].value.size(), base64("x:value-12345").size());
+  EXPECT_NE(response.fields[2].value, base64("x:value-12345"));
+  std::vector<Field> trailers{{.name = "a", .value = "value-12345"}};
+  EXPECT_EQ(keys.scrub(trailers), 1U);
+  EXPECT_EQ(trailers[0].value, "ghp_0123456");
+}
+
+TEST(Scrub, KnowsWhatItCanRead) {
+  const Secret secret = *Secret::make("value-12345");
+  const Keyring keys({key_of(secret)});
+  const auto is_readable = [&](std::vector<Field> fields, int status = 200) {
+    return keys.is_readable({.status = status, .fields = std::move(fields)});
+  };
+  EXPECT_TRUE(is_readable({}));
+  EXPECT_TRUE(is_readable({{.name = "Content-Encoding", .value = "Identity"}}));
+  EXPECT_TRUE(is_readable({{.name = "Content-Encoding", .value = ""}}));
+  EXPECT_FALSE(is_readable({{.name = "Content-Encoding", .value = "gzip"}}));
+  EXPECT_FALSE(is_readable({{.name = "content-encoding", .value = "identity, br"}}));
+  EXPECT_FALSE(is_readable({{.name = "content-encoding", .value = "identity"},
+                            {.name = "content-encoding", .value = "zstd"}}));
+  EXPECT_TRUE(is_readable({{.name = "content-encoding", .value = "gzip"}}, 304));
+  EXPECT_TRUE(Keyring({}).is_readable(
+      {.status = 200, .fields = {{.name = "content-encoding", .value = "gzip"}}}));
+}
+
+using Spell = std::function<std::string(const std::string&)>;
+
+// Each as a service would write it that was sent the value.
+std::vector<Spell> spellings() {
+  return {
+      [](const std::string& v) { return v; },
+      [](const std::string& v) { return percent_encoded(v); },
+      [](const std::string& v) { return percent_encoded(v, HexCase::lower); },
+      [](const std::string& v) { return json_escaped(v); },
+      [](const std::string& v) { return json_escaped(v, Slash::escaped); },
+  };
+}
+
+RC_GTEST_PROP(ScrubProperty, LeavesNoSpellingOfTheValue,
+              (const std::string& before, const std::string& after)) {
+  const std::string value = *rc::gen::arbitrary<std::string>() + "\"/\n~?>-12";
+  const Secret secret = *Secret::make(value);
+  const Keyring keys({key_of(secret)});
+  for (const Spell& spell : spellings()) {
+    const std::string text = before + spell(value) + after;
+    Scrub scrub = keys.response_body();
+    std::string out;
+    for (const std::string& part : support::any_cuts(text)) out += scrub.push(part);
+    out += scrub.finish();
+    RC_ASSERT(out.size() == text.size());
+    RC_ASSERT(!out.contains(spell(value)));
+    RC_ASSERT(scrub.found() > 0U);
+    RC_ASSERT(out == whole(keys, text));
+  }
+}
+
+// In base64 no character is left that only the value decides.
+RC_GTEST_PROP(ScrubProperty, LeavesNoBase64OfTheValue,
+              (const std::string& before, const std::string& after)) {
+  const std::string value = *rc::gen::arbitrary<std::string>() + "~?>-12345";
+  const Secret secret = *Secret::make(value);
+  const Keyring keys({key_of(secret)});
+  const std::string standard = base64(before + value + after);
+  for (const std::string& text : {standard, url_safe(standard)}) {
+    Scrub scrub = keys.response_body();
+    std::string out;
+    for (const std::string& part : support::any_cuts(text)) out += scrub.push(part);
+    out += scrub.finish();
+    RC_ASSERT(out.size() == text.size() && scrub.found() > 0U);
+    for (const Alphabet alphabet : {Alphabet::standard, Alphabet::url_safe}) {
+      RC_ASSERT(!out.contains(base64_inside(value, before.size() % 3, alphabet)));
+    }
+  }
+}
+
+std::string scrubbed_slowly(const std::string& text, const std::vector<std::string>& patterns,
+                            const std::vector<std::string>& placeholders) {
+  std::string out = text;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    std::size_t size = 0;
+    std::size_t owner = 0;
+    for (std::size_t i = 0; i < patterns.size(); ++i) {
+      if (patterns[i].size() <= size || !text.substr(at).starts_with(patterns[i])) continue;
+      size = patterns[i].size();
+      owner = i;
+    }
+    for (std::size_t i = 0; i < size; ++i) {
+      out[at + i] = placeholders[owner][i % placeholders[owner].size()];
+    }
+  }
+  return out;
+}
+
+// Few letters, so that values contain and overlap each other. None of the text is base64 of them.
+RC_GTEST_PROP(ScrubProperty, AgreesWithASlowSearch, ()) {
+  const auto letters = rc::gen::container<std::string>(rc::gen::element('a', 'b'));
+  const std::vector<std::string> values = {"abaababa" + *letters, "ababaaba",
+                                           "bbbbbbbb" + *letters};
+  const std::vector<std::string> placeholders = {"01234567890123456789", "ABCDEFGHIJKLMNOPQRSTUV",
+                                                 "-----------------------"};
+  std::vector<Secret> secrets;
+  for (const std::string& value : values) secrets.push_back(*Secret::make(value));
+  std::vector<Key> keys;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    keys.push_back(key_of(secrets[i]));
+    keys.back().placeholder = placeholders[i];
+  }
+  std::string text = *letters;
+  for (int i = 0; i < 4; ++i) {
+    text += values[*rc::gen::inRange<std::size_t>(0, values.size())] + *letters;
+  }
+  Scrub scrub = Keyring(keys).response_body();
+  std::string out;
+  for (const std::string& part : support::any_cuts(text)) out += scrub.push(part);
+  out += scrub.finish();
+  RC_ASSERT(out == scrubbed_slowly(text, values, placeholders));
+}
+
+}  // namespace
+}  // namespace capgate::seal
