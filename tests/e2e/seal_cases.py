@@ -23,6 +23,7 @@ VAULT = f"net:connect:{HOST}:443"
 RAW_VAULT = f"net:connect:{HOST}:8443"
 OTHER_VAULT = "net:connect:other-vault.example.test:443"
 BEARER = '-H "Authorization: Bearer $TOKEN"'
+BOTH = ("--http1.1", "--http2")
 TO = (f"{HOST}:443", f"{HOST}:8443")
 
 
