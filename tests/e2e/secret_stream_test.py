@@ -1,5 +1,5 @@
-"""What passes through an endpoint that carries a sealed secret: bodies, events, upgrades, rules, and
-errors that are the client's own.
+"""What passes through an endpoint that carries a sealed secret: bodies, events, upgrades, rules,
+and errors that are the client's own.
 """
 
 import hashlib
