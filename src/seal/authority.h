@@ -85,7 +85,7 @@ class Authority {
     std::span<const std::string> certificates);
 
 // The certificates of a PEM bundle, as DER; text between them is skipped, and so is what is no
-// certificate.
+// sequence of ASN.1, as every certificate is.
 [[nodiscard]] std::vector<std::string> read_pem_bundle(std::string_view pem);
 
 }  // namespace capgate::seal

@@ -1,3 +1,4 @@
+#include <openssl/asn1.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
@@ -14,11 +15,15 @@ struct FreeBytes {
   void operator()(unsigned char* bytes) const { OPENSSL_free(bytes); }
 };
 
-// One that does not parse would keep Java from reading any of a key store.
-bool is_certificate(const unsigned char* der, long size) {
+// A sequence from the first to the last byte. More is not looked at: to decode every root's key
+// would take most of the time that an authority takes.
+bool is_sequence(const unsigned char* der, long size) {
   const unsigned char* at = der;
-  const CertificatePtr parsed(d2i_X509(nullptr, &at, size));
-  return parsed && at == der + size;
+  long length = 0;
+  int tag = 0;
+  int kind = 0;
+  const int form = ASN1_get_object(&at, &length, &tag, &kind, size);
+  return form == V_ASN1_CONSTRUCTED && tag == V_ASN1_SEQUENCE && at + length == der + size;
 }
 
 }  // namespace
@@ -40,8 +45,7 @@ std::vector<std::string> read_pem_bundle(std::string_view pem) {
     const std::unique_ptr<unsigned char, FreeBytes> data(raw_data);
     if (!is_read) continue;
     const std::string_view kind = name.get();
-    if ((kind == PEM_STRING_X509 || kind == PEM_STRING_X509_OLD) &&
-        is_certificate(data.get(), size)) {
+    if ((kind == PEM_STRING_X509 || kind == PEM_STRING_X509_OLD) && is_sequence(data.get(), size)) {
       out.emplace_back(reinterpret_cast<const char*>(data.get()), static_cast<std::size_t>(size));
     }
   }
