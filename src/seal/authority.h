@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "secrets/secret.h"
 
+// As OpenSSL calls them. NOLINTNEXTLINE(readability-identifier-naming)
 using EVP_PKEY = struct evp_pkey_st;
 using X509 = struct x509_st;
 

@@ -10,7 +10,8 @@
 namespace capgate::seal {
 namespace {
 
-struct FreeBytes {
+struct FreePem {
+  void operator()(BIO* memory) const { BIO_free_all(memory); }
   void operator()(char* bytes) const { OPENSSL_free(bytes); }
   void operator()(unsigned char* bytes) const { OPENSSL_free(bytes); }
 };
@@ -31,7 +32,7 @@ bool is_sequence(const unsigned char* der, long size) {
 std::vector<std::string> read_pem_bundle(std::string_view pem) {
   std::vector<std::string> out;
   if (pem.empty() || pem.size() > INT_MAX) return out;
-  const std::unique_ptr<BIO, decltype([](BIO* bio) { (void)BIO_free(bio); })> memory(
+  const std::unique_ptr<BIO, FreePem> memory(
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   while (memory && BIO_pending(memory.get()) > 0) {
     char* raw_name = nullptr;
@@ -40,9 +41,9 @@ std::vector<std::string> read_pem_bundle(std::string_view pem) {
     long size = 0;
     // What fails has been read past: the next block is looked for behind it.
     const bool is_read = PEM_read_bio(memory.get(), &raw_name, &raw_header, &raw_data, &size) == 1;
-    const std::unique_ptr<char, FreeBytes> name(raw_name);
-    const std::unique_ptr<char, FreeBytes> header(raw_header);
-    const std::unique_ptr<unsigned char, FreeBytes> data(raw_data);
+    const std::unique_ptr<char, FreePem> name(raw_name);
+    const std::unique_ptr<char, FreePem> header(raw_header);
+    const std::unique_ptr<unsigned char, FreePem> data(raw_data);
     if (!is_read) continue;
     const std::string_view kind = name.get();
     if ((kind == PEM_STRING_X509 || kind == PEM_STRING_X509_OLD) && is_sequence(data.get(), size)) {
