@@ -95,6 +95,7 @@ int run(const Arguments& arguments, Output& output) {
   }
   std::vector<std::string> words = words_for_store(arguments);
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   ::syscall(SYS_execveat, program->get(), "", pointers.data(), environ, AT_EMPTY_PATH);

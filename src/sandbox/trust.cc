@@ -257,6 +257,7 @@ std::expected<Trust, Refusal> make_trust(const std::vector<lower::PlanSeal>& sea
   std::vector<std::string> words{program_name, "--authority"};
   for (std::string& host : sealed_hosts(seals)) words.push_back(std::move(host));
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const sys::Fd process = TRY(start({.program = program.get(),

@@ -40,11 +40,14 @@ std::string anchor_of(const std::string& bundle) {
   return begin == std::string::npos ? std::string() : bundle.substr(begin);
 }
 
+struct Close {
+  void operator()(DIR* directory) const { (void)::closedir(directory); }
+};
+
 // Of a directory; none if it cannot be listed.
 std::vector<std::string> names_in(const char* directory) {
   std::vector<std::string> out;
-  const std::unique_ptr<DIR, decltype([](DIR* open) { (void)::closedir(open); })> list(
-      ::opendir(directory));
+  const std::unique_ptr<DIR, Close> list(::opendir(directory));
   if (!list) return out;
   while (const dirent* entry = ::readdir(list.get())) {
     if (entry->d_name[0] != '.') out.emplace_back(entry->d_name);

@@ -23,7 +23,7 @@ constexpr std::time_t day = 24 * hour;
 constexpr std::time_t leaf_life = 7 * day;
 constexpr std::time_t renewed_before_its_end = day;
 // Longer than any sandbox runs: what ends it is that its key is gone.
-constexpr std::time_t authority_life = 10 * 365 * day;
+constexpr std::time_t authority_life = day * 365 * 10;
 constexpr std::size_t most_names = 256;
 
 // A name as the policy has it: lower case, no wildcard, no address, no dot at its end.

@@ -27,6 +27,7 @@
 #include "base/result.h"
 #include "secrets/secret.h"
 
+// As OpenSSL calls them. NOLINTNEXTLINE(readability-identifier-naming)
 using EVP_PKEY = struct evp_pkey_st;
 using X509 = struct x509_st;
 
@@ -85,7 +86,7 @@ class Authority {
     std::span<const std::string> certificates);
 
 // The certificates of a PEM bundle, as DER; text between them is skipped, and so is what is no
-// certificate.
+// sequence of ASN.1, as every certificate is.
 [[nodiscard]] std::vector<std::string> read_pem_bundle(std::string_view pem);
 
 }  // namespace capgate::seal

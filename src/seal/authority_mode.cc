@@ -91,8 +91,8 @@ Done make_all(const std::vector<std::string>& names) {
 int run_authority(std::span<char*> names) {
   const auto done = make_all({names.begin(), names.end()});
   if (done) return 0;
-  (void)sys::write_all(STDERR_FILENO, format("capgate-broker-tls: {}\n", done.error()));
-  return 1;
+  const auto told = sys::write_all(STDERR_FILENO, format("capgate-broker-tls: {}\n", done.error()));
+  return told ? 1 : 2;
 }
 
 }  // namespace capgate::seal

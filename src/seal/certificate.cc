@@ -57,7 +57,7 @@ bool add_subtree(STACK_OF(GENERAL_SUBTREE) * &list, int type, std::string_view v
   SubtreePtr subtree(GENERAL_SUBTREE_new());
   if (list == nullptr || !subtree || !set_name(subtree->base, type, value)) return false;
   if (sk_GENERAL_SUBTREE_push(list, subtree.get()) <= 0) return false;
-  (void)subtree.release();  // the list's
+  [[maybe_unused]] const auto* of_the_list = subtree.release();
   return true;
 }
 
@@ -94,7 +94,7 @@ bool add_own_names(X509* certificate, std::span<const std::string> names) {
         sk_GENERAL_NAME_push(list.get(), name.get()) <= 0) {
       return false;
     }
-    (void)name.release();  // the list's
+    [[maybe_unused]] const auto* of_the_list = name.release();
   }
   return X509_add1_ext_i2d(certificate, NID_subject_alt_name, list.get(), 1, X509V3_ADD_APPEND) ==
          1;

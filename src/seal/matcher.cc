@@ -53,7 +53,7 @@ void Matcher::allocate(const Options& options) {
     ordinary_.resize(size);
     memory = ordinary_.data();
   }
-  tables_ = ::new (memory) Tables{};
+  tables_ = std::construct_at(reinterpret_cast<Tables*>(memory));
   auto* entries = reinterpret_cast<Entry*>(memory + sizeof(Tables));
   std::uninitialized_value_construct_n(entries, count + searched);
   all_ = {entries, count};

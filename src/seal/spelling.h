@@ -2,7 +2,7 @@
 //
 //   percent_encoded("a/b c")         -> "a%2Fb%20c"
 //   json_escaped("a\"b")             -> "a\\\"b", without quotes
-//   base64_inside("secret", 1, ...)  -> "Nl" and on: what all base64 shows that holds it there
+//   base64_inside("secret", 1, ...)  -> "NlY3Jld": all base64 shows it that holds "secret" there
 //
 // What holds a value is not left behind: a result is never reallocated while it is made, and the
 // caller wipes it (Wiped).

@@ -187,11 +187,7 @@ Outcome<Answer> get(const Request& request) {
   auto file = TRY(read_only());
   if (!file) return no_store();
   // Nobody types a passphrase to hear that there is no such secret.
-  if (find_entry(*file, request.place()) == nullptr) {
-    return unavailable(
-        format("the store has no {} for {}", quoted(request.name), quoted(request.place().server)),
-        "see capgate secret list; capgate secret set adds one");
-  }
+  if (find_entry(*file, request.place()) == nullptr) return no_entry(request.place());
   const KeySource source = file->key.source;
   Typed typed = TRY(ask_for(request, source, false));
   Answer answer;

@@ -45,7 +45,7 @@ Outcome<std::optional<Secret>> find_kernel_key(const std::string& name) {
     if (size < 0) return refuse(name, errno);
     if (static_cast<std::size_t>(size) > largest_key) return refuse(name, E2BIG);
     bytes->shrink(static_cast<std::size_t>(size));
-    return std::optional<Secret>(*std::move(bytes));
+    return bytes;
   }
   return std::optional<Secret>();
 }

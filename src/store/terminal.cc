@@ -121,7 +121,7 @@ Outcome<Secret> ask(std::string_view prompt) {
   if (!silence.is_silent()) return refuse("its echo cannot be turned off");
   if (!sys::write_all(terminal.get(), format("{}: ", prompt))) return refuse(std::strerror(errno));
   auto line = read_line(terminal.get(), silence);
-  (void)sys::write_all(terminal.get(), "\n");
+  if (!sys::write_all(terminal.get(), "\n")) return refuse(std::strerror(errno));
   return line;
 }
 

@@ -65,18 +65,18 @@ const Entry* find_exact(const StoreFile& file, const Place& place) {
   return is_there ? &*found : nullptr;
 }
 
-std::unexpected<Problem> missing(const Place& place) {
-  return unavailable(format("the store has no {} for {}", quoted(place.name),
-                            place.server == any_server ? "any server" : quoted(place.server)),
-                     "see capgate secret list; capgate secret set adds one");
-}
-
 }  // namespace
 
 const Entry* find_entry(const StoreFile& file, const Place& place) {
   const Entry* own = find_exact(file, place);
   return own != nullptr ? own
                         : find_exact(file, {.server = std::string(any_server), .name = place.name});
+}
+
+std::unexpected<Problem> no_entry(const Place& place) {
+  return unavailable(format("the store has no {} for {}", quoted(place.name),
+                            place.server == any_server ? "any server" : quoted(place.server)),
+                     "see capgate secret list; capgate secret set adds one");
 }
 
 Outcome<Vault> Vault::make(const KeySource& source, const Secret& material) {
@@ -116,7 +116,7 @@ Outcome<Secret> Vault::open_entry(const Entry& entry) const {
 
 Outcome<Secret> Vault::get(const Place& place) const {
   const Entry* entry = find_entry(file_, place);
-  if (entry == nullptr) return missing(place);
+  if (entry == nullptr) return no_entry(place);
   return open_entry(*entry);
 }
 
@@ -137,7 +137,7 @@ Outcome<void> Vault::set(const Place& place, std::string_view value, std::string
 }
 
 Outcome<void> Vault::remove(const Place& place) {
-  if (find_exact(file_, place) == nullptr) return missing(place);
+  if (find_exact(file_, place) == nullptr) return no_entry(place);
   file_.entries.erase(lower_bound(file_.entries, place));
   return {};
 }

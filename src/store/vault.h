@@ -49,5 +49,6 @@ class Vault {
 
 // The entry that `get` gives, if there is one.
 [[nodiscard]] const Entry* find_entry(const StoreFile& file, const Place& place);
+[[nodiscard]] std::unexpected<Problem> no_entry(const Place& place);
 
 }  // namespace capgate::store

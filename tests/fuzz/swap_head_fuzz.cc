@@ -104,12 +104,16 @@ bool holds_placeholder(const Request& request) {
   return found;
 }
 
-void check(const Request& sent, Kind kind, const secrets::Secret& value) {
-  const Keyring keys({{.name = "TOKEN",
-                       .placeholder = std::string(token.placeholder),
-                       .as = {.kind = kind},
-                       .is_bound_here = true,
-                       .value = &value}});
+Keyring keys_as(Kind kind) {
+  static const auto value = secrets::Secret::make(token.value);
+  return Keyring({{.name = "TOKEN",
+                   .placeholder = std::string(token.placeholder),
+                   .as = {.kind = kind},
+                   .is_bound_here = true,
+                   .value = &*value}});
+}
+
+void check(const Request& sent, Kind kind, const Keyring& keys) {
   Request received = sent;
   const auto swapped = keys.swap(received);
   if (!swapped) {
@@ -139,10 +143,10 @@ void check(const Request& sent, Kind kind, const secrets::Secret& value) {
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static const auto value = secrets::Secret::make(token.value);
+  constexpr Kind kinds[] = {Kind::header, Kind::basic, Kind::query, Kind::path, Kind::body};
+  static const std::vector<Keyring> keys({keys_as(kinds[0]), keys_as(kinds[1]), keys_as(kinds[2]),
+                                          keys_as(kinds[3]), keys_as(kinds[4])});
   const Request sent = read_request({reinterpret_cast<const char*>(data), size});
-  for (const Kind kind : {Kind::header, Kind::basic, Kind::query, Kind::path, Kind::body}) {
-    check(sent, kind, *value);
-  }
+  for (std::size_t i = 0; i < keys.size(); ++i) check(sent, kinds[i], keys[i]);
   return 0;
 }
