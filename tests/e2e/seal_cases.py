@@ -24,10 +24,11 @@ RAW_VAULT = f"net:connect:{HOST}:8443"
 OTHER_VAULT = "net:connect:other-vault.example.test:443"
 BEARER = '-H "Authorization: Bearer $TOKEN"'
 BOTH = ("--http1.1", "--http2")
-TO = (f"{HOST}:443", f"{HOST}:8443")
+HERE = (f"{HOST}:443",)
+BOTH_PORTS = (*HERE, f"{HOST}:8443")
 
 
-def sealed(place=None, to=TO, name="TOKEN"):
+def sealed(place=None, to=HERE, name="TOKEN"):
     """The capability; without a place the value may stand in Authorization."""
     words = [f"to={endpoint}" for endpoint in to] + ([f"as={place}"] if place else [])
     return f"env:inject:{name}?" + "&".join(words)

@@ -11,6 +11,8 @@ import unittest
 import urllib.parse
 
 import launch
+from cases import stop
+from egress_lab import addresses
 from run_languages_test import JAVA, java_settings
 from seal_cases import (BEARER, BOTH, HOST, OTHER_URL, OTHER_VAULT, URL, VAULT, SealCase, curl,
                         open_lab, sealed)
@@ -187,16 +189,19 @@ class Clients(SealCase):
 
 
 class StartedByRoot(SealCase):
-    """Root of the machine, in the lab's networks."""
+    """Root of the machine, in the lab's network."""
 
     def start(self, command, **options):
-        words = ["/usr/bin/nsenter", f"--target={self.lab.pid}", "--mount", "--net", "--pid", "--",
-                 *command]
+        resolver = self.tree.file("resolv.conf", f"nameserver {addresses.RESOLVER}\n")
+        script = 'mount --bind "$0" "$(realpath /etc/resolv.conf)" && exec "$@"'
+        words = ["/usr/bin/nsenter", f"--net=/proc/{self.lab.pid}/ns/net", "--",
+                 "/usr/bin/unshare", "--mount", "--", "/bin/sh", "-c", script, resolver, *command]
         pipe = subprocess.PIPE
         env = self.environment(options.pop("env", None))
         process = subprocess.Popen(
             words, cwd="/", env={"PATH": "/usr/bin:/bin", **env},
             **{"stdin": pipe, "stdout": pipe, "stderr": pipe, **options})
+        self.addCleanup(stop, process)
         return process
 
     def test_the_service_gets_the_value_and_the_client_does_not(self):

@@ -8,7 +8,7 @@ import unittest
 
 import launch
 from egress_cases import Run
-from seal_cases import (BEARER, BOTH, CURL_ALLOWED, HOST, RAW_URL, RAW_VAULT, URL, VAULT, SealCase,
+from seal_cases import (BEARER, BOTH, BOTH_PORTS, CURL_ALLOWED, HOST, RAW_URL, RAW_VAULT, URL, VAULT, SealCase,
                         curl, open_lab, sealed)
 
 HUGE = bytes(range(256)) * 32768  # as the lab's
@@ -19,7 +19,7 @@ def setUpModule():
 
 
 class Streams(SealCase):
-    ALLOW = (VAULT, RAW_VAULT, sealed())
+    ALLOW = (VAULT, RAW_VAULT, sealed(to=BOTH_PORTS))
 
     def ask(self, *commands, **more):
         return self.inside(curl(*commands), self.ALLOW, **more)
@@ -162,7 +162,7 @@ class Rules(SealCase):
     def statuses(self, *requests, allow=None):
         run = self.inside(curl(*(f"-o {self.work}/{number} -w '%{{http_code}}\\n' {BEARER} {words}"
                                  for number, words in enumerate(requests))),
-                          [allow or self.ALLOWED, sealed(to=(f"{HOST}:443",)),
+                          [allow or self.ALLOWED, sealed(),
                            f"fs:write:{self.work}/**"])
         return run, run.output.split()
 

@@ -13,7 +13,7 @@ import json
 from network_cases import launch  # finds the modules of ../e2e
 
 # pylint: disable=wrong-import-position
-from seal_cases import (BEARER, CURL_ALLOWED, HOST, OTHER_URL, OTHER_VAULT,  # noqa: E402, F401
+from seal_cases import (BEARER, BOTH_PORTS, CURL_ALLOWED, HOST, OTHER_URL, OTHER_VAULT,  # noqa: E402, F401
                         RAW_URL, RAW_VAULT, URL, VAULT, SealCase, curl, open_lab, sealed,
                         spellings)
 
@@ -63,7 +63,8 @@ def request(*fields, method="GET", target="/plain", host=HOST, body="", authoriz
 
 
 class SecretAttack(SealCase):
-    ALLOW = (VAULT, RAW_VAULT, OTHER_VAULT, "net:connect:vault.example.test:80", sealed())
+    ALLOW = (VAULT, RAW_VAULT, OTHER_VAULT, "net:connect:vault.example.test:80",
+             sealed(to=BOTH_PORTS))
 
     def speak(self, *orders):
         return [launch.PYTHON, "-I", "-c", SPEAK, *map(json.dumps, orders)]
