@@ -53,7 +53,7 @@ void Matcher::allocate(const Options& options) {
     ordinary_.resize(size);
     memory = ordinary_.data();
   }
-  tables_ = ::new (memory) Tables{};
+  tables_ = std::construct_at(reinterpret_cast<Tables*>(memory));
   auto* entries = reinterpret_cast<Entry*>(memory + sizeof(Tables));
   std::uninitialized_value_construct_n(entries, count + searched);
   all_ = {entries, count};
@@ -77,7 +77,7 @@ void Matcher::fill(const Options& options) {
     offset += pattern.size();
     if (pattern.size() < options.shortest) continue;
 
-    tables_->begins[static_cast<unsigned char>(pattern.front())] = true;
+    tables_->begins[hash_before(pattern.data() + block)] = true;
     for (std::size_t end = block; end <= window_; ++end) {
       entry.hash = static_cast<std::uint32_t>(hash_before(pattern.data() + end));
       std::uint8_t& shift = tables_->shifts[entry.hash];
@@ -108,9 +108,17 @@ const Matcher::Entry* Matcher::longest_at(std::string_view rest, std::size_t has
 std::optional<Matcher::Match> Matcher::find(std::string_view text, std::size_t from) const {
   if (text.size() < shortest_ || from > text.size() - shortest_) return std::nullopt;
   const auto& shifts = tables_->shifts;
-  for (std::size_t end = from + window_; end <= text.size();) {
+  const std::size_t most = window_ - block + 1;
+  std::size_t end = from + window_;
+  while (end <= text.size()) {
     const std::size_t hash = hash_before(text.data() + end);
     const std::size_t shift = shifts[hash];
+    // The usual case apart, by a number that does not depend on what was read: the processor goes
+    // on with the next window before it knows.
+    if (shift == most) {
+      end += most;
+      continue;
+    }
     if (shift == 0) {
       const std::size_t at = end - window_;
       if (const Entry* entry = longest_at(text.substr(at), hash)) {
@@ -127,10 +135,11 @@ std::size_t Matcher::tail(std::string_view text, std::size_t from) const {
   const std::size_t reach = longest_ - 1;
   std::size_t at = text.size() > reach ? std::max(from, text.size() - reach) : from;
   for (; at < text.size(); ++at) {
-    if (!tables_->begins[static_cast<unsigned char>(text[at])]) continue;
     const std::string_view rest = text.substr(at);
+    if (rest.size() >= block && !tables_->begins[hash_before(rest.data() + block)]) continue;
     const bool is_prefix = std::ranges::any_of(searched_, [&](const Entry& entry) {
-      return entry.size > rest.size() && text_of(entry).starts_with(rest);
+      return entry.size > rest.size() && texts_[entry.offset] == rest.front() &&
+             text_of(entry).starts_with(rest);
     });
     if (is_prefix) return at;
   }

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -67,7 +68,7 @@ class Matcher {
   // All of it could tell what the patterns are.
   struct Tables {
     std::array<std::uint8_t, hashes> shifts;
-    std::array<bool, 256> begins;  // a pattern begins with that byte
+    std::bitset<hashes> begins;  // a pattern begins with a block of that hash
   };
 
   [[nodiscard]] static std::size_t hash_before(const char* end);

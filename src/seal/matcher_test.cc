@@ -94,7 +94,7 @@ RC_GTEST_PROP(MatcherProperty, AgreesWithASlowSearch, ()) {
 
 RC_GTEST_PROP(MatcherProperty, FindsInAnyBytes, ()) {
   const auto bytes = rc::gen::arbitrary<std::string>();
-  const std::string pattern = *rc::gen::resize(80, bytes) + "\xff\x00\x80z";
+  const std::string pattern = *rc::gen::resize(80, bytes) + std::string("\xff\0\x80z", 4);
   const std::string before = *bytes;
   const std::string text = before + pattern + *bytes;
   const Matcher matcher({.patterns = {pattern}});

@@ -20,6 +20,7 @@ std::unique_ptr<const Matcher> matcher_of(const std::vector<std::string>& patter
 Ring::Ring(std::vector<Key> all)
     : keys(std::move(all)), is_bound_here(std::ranges::any_of(keys, &Key::is_bound_here)) {
   std::vector<std::string> patterns;
+  patterns.reserve(keys.size() * (1 + base64_spellings));
   for (const Key& key : keys) patterns.push_back(key.placeholder);
   body_matcher = matcher_of(patterns);
   for (const Key& key : keys) {

@@ -115,7 +115,8 @@ struct Scrub::State {
   std::string joined;        // `held` and what came after it
   std::string changed;
 
-  State(std::shared_ptr<const Ring> shared) : ring(std::move(shared)), table(scrub_table(*ring)) {}
+  explicit State(std::shared_ptr<const Ring> shared)
+      : ring(std::move(shared)), table(scrub_table(*ring)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   State(State&&) = delete;

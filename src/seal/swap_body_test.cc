@@ -122,11 +122,22 @@ TEST_F(SwapBody, HoldsOnlyWhatMayBecomeAPlaceholder) {
   EXPECT_EQ(*body.push("abac"), std::string("aab") + std::string(value));
 }
 
+TEST_F(SwapBody, PrefersTheLongerPlaceholder) {
+  Key around = key(Kind::header);
+  around.placeholder = "xx" + ph_ + "yy";
+  BodySwap body = Keyring({key(), around}).request_body({});
+  EXPECT_EQ(*body.push("-xx" + ph_ + "y"), "-");
+  EXPECT_EQ(*body.push("z"), "xx" + std::string(value) + "yz");
+  EXPECT_EQ(*body.push("xx" + ph_), "");
+  EXPECT_EQ(body.push("yy").error().reason, "other-place");
+}
+
 // Text in which placeholders and parts of them are likely.
 std::string any_text() {
   const std::string whole(placeholder);
-  const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
-      whole, "a", "b", "aab", "ac", whole.substr(0, 12), whole.substr(3), "other"));
+  const auto pieces =
+      *rc::gen::container<std::vector<std::string>>(rc::gen::elementOf(std::vector<std::string>{
+          whole, "a", "b", "aab", "ac", whole.substr(0, 12), whole.substr(3), "other"}));
   std::string out;
   for (const std::string& piece : pieces) out += piece;
   return out;
