@@ -191,7 +191,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
-  auto handed = TRY(network_secrets(plan, secrets, trust, launcher));
+  NetworkSecrets handed = TRY(network_secrets(plan, secrets, trust, launcher));
   const std::unique_ptr<Network> network = TRY(start_network(session, bound, std::move(handed)));
   const Limits limits = TRY(set_up_limits(plan.limits, session.accepted_limits));
   HostUser user = choose_host_user();

@@ -20,6 +20,7 @@
 #include "base/ranges.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "sandbox/beside.h"
 #include "sandbox/launch.h"
 #include "secrets/handover.h"
 
@@ -90,27 +91,6 @@ int place_descriptors(const Child& child) {
 }
 
 // ---- in capgate ---------------------------------------------------------------------------------
-
-std::expected<sys::Fd, Refusal> find_program_beside() {
-  constexpr const char* help = "install it in the directory of capgate, as the release does";
-  const std::string directory(parent_of(read_link(AT_FDCWD, "/proc/self/exe")));
-  const std::string path = format("{}/{}", directory, program_name);
-  const std::string shown = escape_for_terminal(path);
-  sys::Fd file(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
-  if (file.get() < 0) {
-    return refuse(format("sealed secrets need {}: {}", shown, std::strerror(errno)), help);
-  }
-  // Whoever could change it could change capgate itself.
-  struct stat info{};
-  struct stat own{};
-  if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode) ||
-      ::stat("/proc/self/exe", &own) != 0 || own.st_uid != info.st_uid ||
-      (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return refuse(format("{} is no file that only capgate's owner can write", shown),
-                  "give it the owner of capgate, and chmod go-w it");
-  }
-  return file;
-}
 
 std::expected<sys::Fd, Refusal> open_host_bundle(const std::vector<std::string>& environment) {
   const std::string path = find_host_bundle(environment);
@@ -251,7 +231,8 @@ std::string find_host_bundle(const std::vector<std::string>& environment) {
 
 std::expected<Trust, Refusal> make_trust(const std::vector<lower::PlanSeal>& seals,
                                          const std::vector<std::string>& environment) {
-  const sys::Fd program = TRY(find_program_beside());
+  const sys::Fd program =
+      TRY(find_beside({.name = program_name, .needed_by = "sealed secrets need"}));
   const sys::Fd host_bundle = TRY(open_host_bundle(environment));
   Files files = TRY(make_files());
   std::vector<std::string> words{program_name, "--authority"};

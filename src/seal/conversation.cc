@@ -19,7 +19,10 @@ std::string_view path_of(std::string_view target) {
 }  // namespace
 
 Conversation::Conversation(Parts parts, egress::Tunnel& tunnel, egress::Flow flow)
-    : parts_(parts), tunnel_(tunnel), flow_(std::move(flow)), keys_(make_keys()) {}
+    : parts_(parts),
+      tunnel_(tunnel),
+      flow_(std::move(flow)),
+      keys_(parts_.keyrings.at(flow_.host, flow_.port)) {}
 
 void Conversation::add_origin(SslPtr ssl) {
   origin_ = std::make_unique<TlsStream>(parts_.loop, tunnel_.origin(), std::move(ssl));
@@ -37,28 +40,10 @@ void Conversation::leave() {
   parts_.values.end_waits(this);
 }
 
-bool Conversation::is_bound_here(const egress::Seal& seal) const {
-  return std::ranges::any_of(seal.env.to, [&](const core::Endpoint& endpoint) {
-    return core::matches(endpoint, {.host = flow_.host, .port = flow_.port});
-  });
-}
-
-Keyring Conversation::make_keys() const {
-  std::vector<Key> keys;
-  for (const egress::Seal& seal : parts_.policy.seals) {
-    keys.push_back({.name = seal.env.name,
-                    .placeholder = seal.placeholder,
-                    .as = seal.env.as,
-                    .is_bound_here = is_bound_here(seal),
-                    .value = parts_.values.find(seal.env.name)});
-  }
-  return Keyring(std::move(keys));
-}
-
 // What has expired is worth waiting for. False: the connection has ended meanwhile.
 Async<bool> Conversation::renew_for_all() {
   for (const egress::Seal& seal : parts_.policy.seals) {
-    if (!is_bound_here(seal)) continue;
+    if (!goes_to(seal, flow_.host, flow_.port)) continue;
     parts_.values.renew_if_due(seal.env.name);
     while (!is_left_ && parts_.values.is_awaited(seal.env.name)) {
       co_await parts_.values.change(this);
@@ -102,7 +87,7 @@ Async<std::expected<void, Refused>> Conversation::admit(Request& request) {
     co_return std::unexpected(Refused{.text = std::move(body)});
   }
   if (!co_await renew_for_all()) co_return std::unexpected(Refused{});
-  keys_ = make_keys();
+  keys_ = parts_.keyrings.at(flow_.host, flow_.port);
   auto swapped = keys_.swap(request);
   if (!swapped) {
     const Misuse& misuse = swapped.error();

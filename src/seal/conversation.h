@@ -8,6 +8,7 @@
 #include "egress/journal.h"
 #include "egress/policy.h"
 #include "egress/terminator.h"
+#include "seal/keyrings.h"
 #include "seal/relay.h"
 #include "seal/swap.h"
 #include "seal/tls_stream.h"
@@ -22,6 +23,7 @@ class Conversation final : public Requests {
     const egress::Policy& policy;
     egress::Journal& journal;
     Values& values;
+    Keyrings& keyrings;
   };
   Conversation(Parts parts, egress::Tunnel& tunnel, egress::Flow flow);
 
@@ -44,9 +46,7 @@ class Conversation final : public Requests {
   void count(egress::LaneName lane, std::size_t bytes) override;
 
  private:
-  [[nodiscard]] bool is_bound_here(const egress::Seal& seal) const;
   [[nodiscard]] Async<bool> renew_for_all();
-  [[nodiscard]] Keyring make_keys() const;
   [[nodiscard]] egress::Flow flow_of(const Request& request) const;
 
   Parts parts_;

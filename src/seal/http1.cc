@@ -7,7 +7,6 @@
 namespace capgate::seal {
 namespace {
 
-using egress::ended;
 using egress::failed;
 using egress::LaneName;
 using egress::never;

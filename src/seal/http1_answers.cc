@@ -142,27 +142,25 @@ void Http1Relay::scrub_into(std::string& out, std::string_view data, Scrub& scru
 }
 
 Async<bool> Http1Relay::pass_answer_body(std::string out, Framing framing) {
+  const bool is_chunked = framing.kind == Framing::Kind::chunked;
   Unframer unframer(framing);
   Scrub scrub = sides_.requests.keys().response_body();
   std::string data;
   bool has_ended = unframer.is_done();
   for (;;) {
+    std::string& into = is_chunked ? data : out;
     while (!from_origin_.is_empty() && !unframer.has_stopped()) {
       const Unframer::Piece piece = unframer.next(from_origin_.bytes());
-      if (!piece.data.empty()) scrub_into(data, piece.data, scrub);
+      if (!piece.data.empty()) scrub_into(into, piece.data, scrub);
       from_origin_.drop(piece.size);
     }
     has_ended |= unframer.has_stopped();
     if (has_ended) {
       const std::size_t before = scrub.found();
-      data += scrub.rest();
+      into += scrub.rest();
       if (scrub.found() > before) sides_.requests.tell_scrubbed(scrub.found() - before);
     }
-    if (framing.kind == Framing::Kind::chunked) {
-      append_chunk(out, data);
-    } else {
-      out += data;
-    }
+    append_chunk(out, data);
     data.clear();
     if (unframer.is_at_trailers()) co_return co_await send_answer_trailers(out);
     if (!out.empty()) {

@@ -30,6 +30,18 @@ void append_secretly(std::string& out, std::string_view text) {
   out.append(text);
 }
 
+// Wipes and empties `data`.
+void append_chunk_secretly(std::string& out, std::string& data) {
+  if (data.empty()) return;
+  std::string chunk;
+  chunk.reserve(data.size() + longest_chunk_frame);
+  append_chunk(chunk, data);
+  append_secretly(out, chunk);
+  secrets::wipe(chunk);
+  secrets::wipe(data);
+  data.clear();
+}
+
 void wipe_secrets(Request& request) {
   if (request.target_is_secret) secrets::wipe(request.target);
   for (Field& field : request.fields) {
@@ -249,22 +261,12 @@ Async<bool> Http1Relay::send_streaming(Outgoing outgoing, BodySwap body) {
   Unframer unframer(head.body);
   std::string data;
   for (;;) {
-    if (!take_body(data, unframer, body)) {
+    if (!take_body(outgoing.is_chunked ? data : out, unframer, body)) {
       secrets::wipe(data);
       secrets::wipe(out);
       co_return false;
     }
-    if (outgoing.is_chunked && !data.empty()) {
-      std::string chunk;
-      chunk.reserve(data.size() + longest_chunk_frame);
-      append_chunk(chunk, data);
-      append_secretly(out, chunk);
-      secrets::wipe(chunk);
-    } else {
-      append_secretly(out, data);
-    }
-    secrets::wipe(data);
-    data.clear();
+    append_chunk_secretly(out, data);
     if (unframer.has_stopped()) break;
     if (!out.empty() && !co_await send_to_origin(out)) co_return false;
     const ssize_t size = co_await fill(from_client_, never);

@@ -18,6 +18,14 @@
 
 namespace capgate::seal {
 
+// A head that is too large gets an answer; one that is so many times too large ends the connection.
+inline constexpr std::size_t much_too_large = 4;
+
+// With what HTTP/2 itself adds for each field (RFC 9113, 6.5.2).
+[[nodiscard]] inline std::size_t counted_size(const Field& field) {
+  return field.name.size() + field.value.size() + 32;
+}
+
 // One request and its answer.
 struct Exchange {
   std::int32_t client_stream = 0;

@@ -1,5 +1,6 @@
 // What the client says.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "base/format.h"
@@ -12,11 +13,6 @@ namespace {
 // these per second is no use of HTTP that we know.
 constexpr int most_resets = 500;
 constexpr int resets_per_second = 50;
-
-// The overhead that HTTP/2 itself counts for a field (RFC 9113, 6.5.2).
-constexpr std::size_t field_overhead = 32;
-// A head that is a bit too long gets an answer; one that is much too long ends the connection.
-constexpr std::size_t much = 4;
 
 void keep_pseudo_field(Exchange& exchange, Field field) {
   Request& request = exchange.request;
@@ -75,8 +71,8 @@ bool Http2Relay::ClientEvents::on_field(std::int32_t stream, Field field) {
   Exchange* exchange = relay_.of_client(stream);
   if (exchange == nullptr) return true;
   const std::size_t most = relay_.sides_.most_head_bytes;
-  exchange->request_bytes += field.name.size() + field.value.size() + field_overhead;
-  if (exchange->request_bytes > most) return exchange->request_bytes <= much * most;
+  exchange->request_bytes += counted_size(field);
+  if (exchange->request_bytes > most) return exchange->request_bytes <= much_too_large * most;
   if (exchange->is_head_whole) {
     exchange->up.trailers.push_back(std::move(field));
   } else if (field.name.starts_with(':')) {

@@ -8,8 +8,6 @@
 namespace capgate::seal {
 namespace {
 
-constexpr std::size_t field_overhead = 32;
-constexpr std::size_t much = 4;
 // They are not part of any window, so their number is what bounds them.
 constexpr int most_informed = 64;
 
@@ -56,8 +54,8 @@ bool Http2Relay::OriginEvents::on_field(std::int32_t stream, Field field) {
   Exchange* exchange = relay_.of_origin(stream);
   if (exchange == nullptr) return true;
   const std::size_t most = relay_.sides_.most_head_bytes;
-  exchange->response_bytes += field.name.size() + field.value.size() + field_overhead;
-  if (exchange->response_bytes > most) return exchange->response_bytes <= much * most;
+  exchange->response_bytes += counted_size(field);
+  if (exchange->response_bytes > most) return exchange->response_bytes <= much_too_large * most;
   if (field.name == ":status") {
     exchange->is_status_read = true;
     exchange->response.status = read_status(field.value);

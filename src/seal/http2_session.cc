@@ -94,6 +94,7 @@ void Body::took(std::size_t count) {
   give_back(std::min(count, owed_));
 }
 
+// NOLINTBEGIN(readability-function-size): nghttp2 says how many parameters there are
 struct Http2Session::Callbacks {
   static Http2Session& of(void* user) { return *static_cast<Http2Session*>(user); }
 
@@ -215,6 +216,7 @@ struct Http2Session::Callbacks {
     return 0;
   }
 };
+// NOLINTEND(readability-function-size)
 
 void Http2Session::set_callbacks(nghttp2_session_callbacks* callbacks) {
   nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, Callbacks::begin_headers);

@@ -122,6 +122,15 @@ TEST_F(Http2Test, TheConnectionMayEndWhileARequestIsJudged) {
   EXPECT_EQ(lab.end, RelayEnd::failed);
 }
 
+TEST_F(Http2Test, TakenAwayAfterItsEndWhileARequestIsJudged) {
+  start();
+  post("/wait", {.is_whole = false});
+  lab.client_side.end(egress::failed);
+  lab.origin_side.cancel();
+  lab.requests->let_go();
+  EXPECT_EQ(lab.end, RelayEnd::taken_away);
+}
+
 TEST_F(Http2Test, TakenAwayWhileARequestIsJudged) {
   start();
   post("/wait", {.is_whole = false});

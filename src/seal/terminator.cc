@@ -32,7 +32,10 @@ Served failed(std::string text) {
 }  // namespace
 
 SealTerminator::SealTerminator(Parts parts, Authority authority, Roots roots, Values values)
-    : parts_(parts), tls_(std::move(authority), std::move(roots)), values_(std::move(values)) {}
+    : parts_(parts),
+      tls_(std::move(authority), std::move(roots)),
+      values_(std::move(values)),
+      keyrings_(parts_.policy, values_) {}
 
 SealTerminator::~SealTerminator() = default;
 
@@ -78,8 +81,8 @@ Async<Served> SealTerminator::shake_hands(Conversation& conversation, const Arri
 }
 
 Async<Served> SealTerminator::serve(egress::Tunnel& tunnel, Arrival arrival) {
-  Conversation conversation({parts_.loop, parts_.policy, parts_.journal, values_}, tunnel,
-                            arrival.flow);
+  Conversation conversation({parts_.loop, parts_.policy, parts_.journal, values_, keyrings_},
+                            tunnel, arrival.flow);
   live_.emplace(&tunnel, &conversation);
   Served served = co_await shake_hands(conversation, arrival);
   if (conversation.is_left()) co_return Served{.how = Served::How::taken_away};

@@ -12,6 +12,7 @@
 #include "egress/journal.h"
 #include "egress/policy.h"
 #include "egress/terminator.h"
+#include "seal/keyrings.h"
 #include "seal/tls.h"
 #include "seal/values.h"
 
@@ -39,6 +40,7 @@ class SealTerminator final : public egress::Terminator {
   Parts parts_;
   Tls tls_;
   Values values_;
+  Keyrings keyrings_;
   std::map<const egress::Tunnel*, Conversation*> live_;
 };
 

@@ -95,18 +95,17 @@ class TerminatorTest : public support::EgressTest {
  protected:
   void begin_sealed(std::string_view refinements = "") {
     begin({std::string("localhost:@") + std::string(refinements)});
-    const auto capability =
-        core::parse_capability("env:inject:TOKEN?to=localhost:" + port(), {});
+    const auto capability = core::parse_capability("env:inject:TOKEN?to=localhost:" + port(), {});
     policy.seals.push_back({.env = std::get<core::EnvCapability>(capability->front()),
                             .placeholder = std::string(placeholder),
                             .position = "test:1:1"});
     std::vector<secrets::Handed> handed(1);
     handed[0].name = "TOKEN";
     handed[0].value = *secrets::Secret::make(value);
-    terminator.emplace(SealTerminator::Parts{stage->loop, policy, *journal},
-                       std::move(read_authority(inner_.key_der()->view(), inner_.certificate_der())
-                                     .value()),
-                       Roots{.file = roots_}, Values(stage->loop, std::move(handed), {}));
+    terminator.emplace(
+        SealTerminator::Parts{stage->loop, policy, *journal},
+        std::move(read_authority(inner_.key_der()->view(), inner_.certificate_der()).value()),
+        Roots{.file = roots_}, Values(stage->loop, std::move(handed), {}));
     connections->use(*terminator);
   }
   ~TerminatorTest() override { connections.reset(); }
@@ -117,7 +116,7 @@ class TerminatorTest : public support::EgressTest {
   }
   Leaf origin_leaf() { return outer_.issue("localhost").value(); }
 
-  support::TempDirectory directory_;
+  test::TempDirectory directory_;
   Authority inner_ = authority_for("localhost");  // the sandbox's
   Authority outer_ = authority_for("localhost");  // that the host trusts
   std::string roots_ = directory_.file("roots.pem", outer_.anchor_pem());
@@ -137,14 +136,14 @@ TEST_F(TerminatorTest, GivesTheOriginTheValueAndTheClientTheAnswer) {
                 std::string::npos)
           << head;
       EXPECT_EQ(head.find(placeholder), std::string::npos);
-      server.say("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(value.size()) +
-                 "\r\n\r\n" + std::string(value));
+      server.say("HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(value.size()) + "\r\n\r\n" +
+                 std::string(value));
       (void)server.hear("\0");
     });
     Peer client = Peer::client(socket, inner_.certificate());
     ASSERT_TRUE(client.shaken);
-    client.say(request("GET /user?q=1", "Authorization: Bearer " + std::string(placeholder) +
-                                            "\r\n"));
+    client.say(
+        request("GET /user?q=1", "Authorization: Bearer " + std::string(placeholder) + "\r\n"));
     const std::string head = client.hear("\r\n\r\n");
     EXPECT_TRUE(head.starts_with("HTTP/1.1 200 OK\r\n")) << head;
     std::string body = client.hear(placeholder.substr(placeholder.size() - 4));

@@ -17,14 +17,14 @@
 
 #include "seal/relay.h"
 #include "support/http2_peer.h"
-#include "support/memory_stream.h"
+#include "support/scripted_stream.h"
 
 namespace capgate::support {
 
 // /refused/... is refused, /wait/... waits for let_go(); placeholders are swapped.
-class FakeRequests final : public seal::Requests {
+class ScriptedRequests final : public seal::Requests {
  public:
-  explicit FakeRequests(std::vector<seal::Key> keys = {}) : keys_(std::move(keys)) {}
+  explicit ScriptedRequests(std::vector<seal::Key> keys = {}) : keys_(std::move(keys)) {}
 
   seal::Async<std::expected<void, seal::Refused>> admit(seal::Request& request) override {
     judged.push_back(request);
@@ -86,7 +86,7 @@ class Http2Lab {
     origin = std::make_unique<Http2Peer>(Http2Peer::Role::server, std::move(of_origin));
   }
   void set_keys(std::vector<seal::Key> keys) {
-    requests = std::make_unique<FakeRequests>(std::move(keys));
+    requests = std::make_unique<ScriptedRequests>(std::move(keys));
   }
   void start() { run(); }
 
@@ -123,9 +123,9 @@ class Http2Lab {
   [[nodiscard]] Heard& at_origin(Ids ids) const { return origin->messages[ids.origin]; }
 
   egress::Loop loop;
-  MemoryStream client_side;
-  MemoryStream origin_side;
-  std::unique_ptr<FakeRequests> requests = std::make_unique<FakeRequests>();
+  ScriptedStream client_side;
+  ScriptedStream origin_side;
+  std::unique_ptr<ScriptedRequests> requests = std::make_unique<ScriptedRequests>();
   std::unique_ptr<Http2Peer> client;
   std::unique_ptr<Http2Peer> origin;
   std::size_t most_head_bytes = 65536;
@@ -140,7 +140,7 @@ class Http2Lab {
                                       .requests = *requests,
                                       .most_head_bytes = most_head_bytes});
   }
-  static bool pass(Http2Peer& peer, MemoryStream& stream) {
+  static bool pass(Http2Peer& peer, ScriptedStream& stream) {
     const std::string heard = stream.take();
     (void)peer.hear(heard);
     const std::string said = peer.say();

@@ -1,6 +1,6 @@
 // A seal::Stream without a socket: what a test feeds is read, what is written is kept.
 //
-//   MemoryStream stream;
+//   ScriptedStream stream;
 //   relay(stream);                  // a coroutine; it waits in read()
 //   stream.feed("bytes");           // it runs within this call
 //   stream.take()                   // what it has written
@@ -17,7 +17,7 @@
 
 namespace capgate::support {
 
-class MemoryStream final : public seal::Stream {
+class ScriptedStream final : public seal::Stream {
  public:
   void feed(std::string_view bytes) {
     input_ += bytes;
