@@ -97,8 +97,8 @@ void Http2Relay::pass_response(Exchange& exchange, bool is_end) {
     return;
   }
   if (!keys.is_readable(response)) {
-    refuse_response(exchange, "encoded",
-                    "the answer is encoded, so it cannot be searched for the secret");
+    refuse_response(exchange, "encoded-response",
+                    "the origin's answer is encoded, so it cannot be searched for the secret");
     return;
   }
   record(exchange, response.status);

@@ -162,7 +162,7 @@ TEST_F(Http2Secret, AnEncodedAnswerIsNotPassedOn) {
   EXPECT_TRUE(lab.at_client(ids).has_ended);
   EXPECT_FALSE(lab.at_client(ids).body.contains("unreadable"));
   EXPECT_EQ(lab.at_origin(ids).closed, NGHTTP2_CANCEL);
-  EXPECT_EQ(lab.requests->refusals, (Refusals{{"/", "encoded"}}));
+  EXPECT_EQ(lab.requests->refusals, (Refusals{{"/", "encoded-response"}}));
   EXPECT_TRUE(lab.requests->records.empty());
 }
 
