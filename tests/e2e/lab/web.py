@@ -12,6 +12,7 @@ events {{ worker_connections 512; }}
 http {{
   client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
   uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
+  ssl_protocols TLSv1.2 TLSv1.3;
   log_format seen '$server_addr:$server_port sni=$ssl_server_name host=$http_host $request';
   access_log {root}/web.log seen;
   ssl_certificate {root}/web.pem; ssl_certificate_key {root}/web.key;
