@@ -49,7 +49,7 @@ class Silence(SealCase):
         shown = self.lab.run_as_root(
             "/bin/sh", "-c", "for p in /proc/[0-9]*; do cat $p/cmdline; echo; "
             "case $(cat $p/comm) in capgate) ;; *) cat $p/environ;; esac; echo; done")
-        self.assertIn("capgate-broker-tls", shown)
+        self.assertIn("capgate-broker", shown)
         self.assertNotIn(self.value, shown)
 
 
@@ -112,6 +112,7 @@ class Renewal(Asking):
 
     def test_a_failed_renewal_refuses_requests(self):
         self.start_asker("--secret", f"TOKEN=cmd?ttl=1:{self.script}", env={"TOKEN": ""})
+        self.assertEqual(self.ask().get("status"), 200)
         self.tree.file("tokens/closed", "")
         refused = self.wait_for(lambda answer: answer.get("status") == 503)
         self.assertIn("renew", refused["body"])
@@ -138,21 +139,25 @@ class Renewal(Asking):
 
 
 class Broker(Asking):
-    def brokers(self):
-        return self.lab.run_as_root("/bin/sh", "-c", "pidof capgate-broker-tls || true").split()
+    def broker(self):
+        """Its number, and which of the two it is."""
+        (pid,) = self.lab.run_as_root("/usr/bin/pidof", "capgate-broker").split()
+        return pid, os.path.basename(
+            self.lab.run_as_root("/usr/bin/readlink", f"/proc/{pid}/exe").strip())
 
     def test_a_broker_that_dies_is_replaced_by_one_of_the_same_authority(self):
         self.start_asker()
         self.assertEqual(self.ask().get("status"), 200)
-        (broker,) = self.brokers()
-        self.lab.run_as_root("/usr/bin/kill", "-9", broker)
+        first, name = self.broker()
+        self.assertEqual(name, "capgate-broker-tls")
+        self.lab.run_as_root("/usr/bin/kill", "-9", first)
         answer = {}
         for _ in range(200):
             answer = self.ask()
             if answer.get("status") == 200:
                 break
         self.assertEqual(answer.get("status"), 200, answer)
-        self.assertNotEqual(self.brokers(), [broker])
+        self.assertNotEqual(self.broker(), (first, name))
         run = self.end()
         self.assert_hidden(run)
         self.assertEqual(len(run.find(event="restart")), 1, run)
@@ -160,8 +165,8 @@ class Broker(Asking):
 
     def test_without_a_sealed_secret_no_tls_is_spoken_by_the_broker(self):
         self.start_asker(allow=["env:inject:TOKEN"])
-        self.assertEqual(self.ask().get("error") is None, False)
-        self.assertEqual(self.brokers(), [])
+        self.assertIn("CERTIFICATE_VERIFY_FAILED", self.ask().get("error", ""))
+        self.assertEqual(self.broker()[1], "capgate-broker")
         self.end()
 
 
@@ -182,7 +187,7 @@ class SealOption(SealCase):
     def test_where_the_host_is_not_clear_the_line_to_write_is_said(self):
         path = self.manifest(VAULT, OTHER_VAULT, "env:inject:TOKEN")
         said = self.refusal(options=["--seal", "-m", path])
-        self.assertIn(f"env:inject:TOKEN?to={HOST}:443", said)
+        self.assertRegex(said, r"write env:inject:TOKEN\?to=(other-)?vault\.example\.test:443")
 
     def test_secrets_that_sign_are_refused(self):
         said = self.refusal(allow=[VAULT, sealed(name="AWS_SECRET_ACCESS_KEY")],

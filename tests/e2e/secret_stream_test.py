@@ -11,6 +11,8 @@ from egress_cases import Run
 from seal_cases import (BEARER, BOTH, BOTH_PORTS, CURL_ALLOWED, HOST, RAW_URL, RAW_VAULT, URL, VAULT, SealCase,
                         curl, open_lab, sealed)
 
+# Of what the host trusts, Node knows only what it was told.
+NODE_ROOTS = "env:read:NODE_EXTRA_CA_CERTS?unsafe=true"
 HUGE = bytes(range(256)) * 32768  # as the lab's
 
 
@@ -220,8 +222,9 @@ class Certificates(SealCase):
             for client, command in clients.items():
                 with self.subTest(name=name, client=client):
                     words = command(f"https://{name}/plain")
-                    control = self.outside(words, env={"NODE_EXTRA_CA_CERTS": self.lab.ca})
-                    run = self.inside(words, self.allow(name))
+                    env = {"NODE_EXTRA_CA_CERTS": self.lab.ca}
+                    control = self.outside(words, env=env)
+                    run = self.inside(words, [*self.allow(name), NODE_ROOTS], env=env)
                     self.assertEqual((run.code, run.output), (control.code, control.output), run)
                     if "curl" in client:
                         self.assertEqual(run.code, 60)

@@ -282,8 +282,10 @@ def github(request):
         name = request.path.rsplit("/", 1)[1]
         return {"type": "file", "encoding": "base64", "size": 6, "name": name, "path": name,
                 "content": base64.b64encode(b"a box\n").decode(), "sha": "5" * 40,
-                "url": "https://api.github.com/contents", "git_url": None, "download_url": None,
-                "html_url": "https://github.com/acme/box"}
+                **dict.fromkeys(("url", "git_url", "download_url", "html_url"),
+                                "https://api.github.com/contents"),
+                "_links": dict.fromkeys(("self", "git", "html"),
+                                        "https://api.github.com/contents")}
     if request.path == "/repos/acme/box/issues" and request.method == "POST":
         asked = json.loads(request.body)
         return {"url": "https://api.github.com/repos/acme/box/issues/1", "id": 1, "number": 1,
