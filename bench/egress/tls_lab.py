@@ -147,7 +147,7 @@ def _broker(lab, port):
         "seals": [{"capability": f"env:inject:TOKEN?to=localhost:{ORIGIN}",
                    "placeholder": lab.placeholder, "at": "bench.json:2:1"}],
         # How the broker is told what to verify origins against.
-        "roots": {"file": str(lab.path / "outside.crt")},
+        "roots": {"file": str(lab.path / "outside.crt"), "directory": ""},
     }
     handed = {"TOKEN": lab.file("token", lab.token), "ca.key": lab.path / "inside.key.der",
               "ca.crt": lab.path / "inside.crt.der"}

@@ -10,7 +10,7 @@ namespace {
 
 using support::head_of;
 using support::Heard;
-using support::ok;
+using support::plain_ok;
 using support::Pairs;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
@@ -112,7 +112,7 @@ TEST_F(Http2Secret, InTheWrongBodyItIsRefused) {
   EXPECT_EQ(lab.at_origin(split).body, "");
   // It comes after the answer has begun.
   const Ids late = post("/late");
-  respond(late, ok, {.body = "answer", .is_whole = false});
+  respond(late, plain_ok, {.body = "answer", .is_whole = false});
   lab.client->add(late.client, placeholder);
   lab.pump();
   EXPECT_EQ(lab.at_client(late).closed, NGHTTP2_CANCEL);

@@ -24,11 +24,13 @@ using ContextPtr = std::unique_ptr<SSL_CTX, FreeContext>;
 // One side of a connection, blocking: the program in the sandbox, or the origin.
 class Peer {
  public:
-  static Peer server(const sys::Fd& fd, Leaf leaf, std::string protocol = {}) {
+  static Peer server(const sys::Fd& fd, Authority& authority, std::string protocol = {}) {
     Peer out(TLS_server_method());
     out.protocol_ = std::make_unique<std::string>(std::move(protocol));
+    const Leaf leaf = authority.issue("localhost").value();
     EXPECT_EQ(SSL_CTX_use_certificate(out.context_.get(), leaf.certificate), 1);
     EXPECT_EQ(SSL_CTX_use_PrivateKey(out.context_.get(), leaf.key), 1);
+    EXPECT_EQ(SSL_CTX_add1_chain_cert(out.context_.get(), authority.certificate()), 1);
     if (!out.protocol_->empty()) {
       SSL_CTX_set_alpn_select_cb(out.context_.get(), choose, out.protocol_.get());
     }
@@ -36,9 +38,12 @@ class Peer {
     out.shaken = SSL_accept(out.ssl_.get()) == 1;
     return out;
   }
-  static Peer client(const sys::Fd& fd, X509* root, std::string_view protocols = {}) {
+  static Peer client(const sys::Fd& fd, const Authority& trusted, std::string_view protocols = {}) {
     Peer out(TLS_client_method());
-    EXPECT_EQ(X509_STORE_add_cert(SSL_CTX_get_cert_store(out.context_.get()), root), 1);
+    const std::string der = trusted.anchor_der();
+    const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
+    const CertificatePtr root(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
+    EXPECT_EQ(X509_STORE_add_cert(SSL_CTX_get_cert_store(out.context_.get()), root.get()), 1);
     SSL_CTX_set_verify(out.context_.get(), SSL_VERIFY_PEER, nullptr);
     out.begin(fd);
     SSL_set_tlsext_host_name(out.ssl_.get(), "localhost");
@@ -114,7 +119,6 @@ class TerminatorTest : public support::EgressTest {
     return std::string(line) + " HTTP/1.1\r\nHost: localhost:" + port() + "\r\n" +
            std::string(fields) + "\r\n";
   }
-  Leaf origin_leaf() { return outer_.issue("localhost").value(); }
 
   test::TempDirectory directory_;
   Authority inner_ = authority_for("localhost");  // the sandbox's
@@ -129,8 +133,8 @@ TEST_F(TerminatorTest, GivesTheOriginTheValueAndTheClientTheAnswer) {
   play([&] {
     std::thread origin_side([&] {
       const sys::Fd accepted = accept_from(origin);
-      Peer server = Peer::server(accepted, origin_leaf());
-      ASSERT_TRUE(server.shaken);
+      Peer server = Peer::server(accepted, outer_);
+      EXPECT_TRUE(server.shaken);
       const std::string head = server.hear("\r\n\r\n");
       EXPECT_NE(head.find("Authorization: Bearer " + std::string(value) + "\r\n"),
                 std::string::npos)
@@ -140,8 +144,8 @@ TEST_F(TerminatorTest, GivesTheOriginTheValueAndTheClientTheAnswer) {
                  std::string(value));
       (void)server.hear("\0");
     });
-    Peer client = Peer::client(socket, inner_.certificate());
-    ASSERT_TRUE(client.shaken);
+    Peer client = Peer::client(socket, inner_);
+    EXPECT_TRUE(client.shaken);
     client.say(
         request("GET /user?q=1", "Authorization: Bearer " + std::string(placeholder) + "\r\n"));
     const std::string head = client.hear("\r\n\r\n");
@@ -164,11 +168,11 @@ TEST_F(TerminatorTest, ShowsTheClientABrokenCertificateAndNothingElse) {
     std::thread origin_side([&] {
       for (int i = 0; i < 2; ++i) {  // ours, then the client's own hello
         const sys::Fd accepted = accept_from(origin);
-        const Peer server = Peer::server(accepted, stranger.issue("localhost").value());
+        const Peer server = Peer::server(accepted, stranger);
         EXPECT_FALSE(server.shaken);
       }
     });
-    const Peer client = Peer::client(socket, inner_.certificate());
+    const Peer client = Peer::client(socket, inner_);
     EXPECT_FALSE(client.shaken);
     EXPECT_EQ(client.verdict(), X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
     origin_side.join();
@@ -192,10 +196,10 @@ TEST_F(TerminatorTest, AnswersARefusedRequestWithTheRuleThatIsMissing) {
   play([&] {
     std::thread origin_side([&] {
       const sys::Fd accepted = accept_from(origin);
-      Peer server = Peer::server(accepted, origin_leaf());
+      Peer server = Peer::server(accepted, outer_);
       EXPECT_EQ(server.hear("\r\n"), "");
     });
-    Peer client = Peer::client(socket, inner_.certificate());
+    Peer client = Peer::client(socket, inner_);
     client.say(request("GET /user"));
     EXPECT_EQ(client.hear("\r\n"), "HTTP/1.1 403 Forbidden\r\n");
     ::shutdown(socket.get(), SHUT_RDWR);

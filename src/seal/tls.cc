@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include "base/digest.h"
 #include "base/format.h"
@@ -14,6 +15,12 @@ namespace capgate::seal {
 namespace {
 
 constexpr std::size_t most_sessions = 8;  // of one endpoint; those of TLS 1.3 are used once
+// Leaves are valid for a week.
+constexpr std::chrono::hours longest_use_of_a_leaf{24};
+// The shorter key first: as safe, and half a handshake's hashing cheaper where the processor knows
+// SHA-256.
+constexpr const char* preferred_suites =
+    "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
 constexpr const char* usual_directory = "/etc/ssl/certs";
 constexpr const char* usual_bundles[] = {"/etc/pki/tls/certs/ca-bundle.crt",
                                          "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
@@ -84,7 +91,10 @@ bool Tls::make_origin_context() {
       if (::access(bundle, R_OK) == 0) (void)SSL_CTX_load_verify_file(context, bundle);
     }
   }
-  if (!has_roots || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1) return false;
+  if (!has_roots || SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
+      SSL_CTX_set_ciphersuites(context, preferred_suites) != 1) {
+    return false;
+  }
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
                                 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -95,21 +105,43 @@ bool Tls::make_origin_context() {
   return true;
 }
 
-bool Tls::make_client_context() {
-  if (client_context_) return true;
-  ContextPtr made(SSL_CTX_new(TLS_server_method()));
-  if (!made || SSL_CTX_set_min_proto_version(made.get(), TLS1_2_VERSION) != 1 ||
-      SSL_CTX_set_num_tickets(made.get(), 1) != 1) {
+bool Tls::fill_client_context(SSL_CTX* context, const std::string& host) {
+  const auto leaf = authority_.issue(host);
+  if (!leaf) {
+    problem_ = leaf.error();
     return false;
   }
-  SSL_CTX_set_mode(made.get(), SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
-                                   SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  SSL_CTX_set_options(made.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  SSL_CTX_set_read_ahead(made.get(), 1);
-  SSL_CTX_set_session_cache_mode(made.get(), SSL_SESS_CACHE_OFF);  // tickets need none
-  SSL_CTX_set_alpn_select_cb(made.get(), choose_protocol, nullptr);
-  client_context_ = std::move(made);
+  // A ticket of one name is none for another.
+  std::array<char, 64> name{};
+  sha256_hex(host, name);
+  const auto* identity = reinterpret_cast<const unsigned char*>(name.data());
+  if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
+      SSL_CTX_set_ciphersuites(context, preferred_suites) != 1 ||
+      SSL_CTX_set_num_tickets(context, 1) != 1 ||
+      SSL_CTX_use_certificate(context, leaf->certificate) != 1 ||
+      SSL_CTX_use_PrivateKey(context, leaf->key) != 1 ||
+      SSL_CTX_add1_chain_cert(context, authority_.certificate()) != 1 ||
+      SSL_CTX_set_session_id_context(context, identity, SSL_MAX_SID_CTX_LENGTH) != 1) {
+    problem_ = format("TLS cannot be set up: {}", last_error());
+    return false;
+  }
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  SSL_CTX_set_read_ahead(context, 1);
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // tickets need none
+  SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
   return true;
+}
+
+SSL_CTX* Tls::client_context(const std::string& host) {
+  const auto now = std::chrono::steady_clock::now();
+  ClientContext& kept = client_contexts_[host];
+  if (kept.context && now - kept.made < longest_use_of_a_leaf) return kept.context.get();
+  ContextPtr made(SSL_CTX_new(TLS_server_method()));
+  if (!made || !fill_client_context(made.get(), host)) return nullptr;
+  kept = {.context = std::move(made), .made = now};
+  return kept.context.get();
 }
 
 // Called when an origin gives a ticket, as often as it does. 1: the session is ours.
@@ -158,22 +190,10 @@ SslPtr Tls::to_origin(const Endpoint& endpoint, std::string_view protocols) {
 
 SslPtr Tls::to_client(const std::string& host, const std::string& protocol) {
   ERR_clear_error();
-  if (!make_client_context()) return fail("TLS cannot be set up");
-  const auto leaf = authority_.issue(host);
-  if (!leaf) {
-    problem_ = leaf.error();
-    return nullptr;
-  }
-  SslPtr ssl(SSL_new(client_context_.get()));
-  // A ticket of one name is none for another.
-  std::array<char, 64> name{};
-  sha256_hex(host, name);
-  const auto* context = reinterpret_cast<const unsigned char*>(name.data());
-  if (!ssl || SSL_use_certificate(ssl.get(), leaf->certificate) != 1 ||
-      SSL_use_PrivateKey(ssl.get(), leaf->key) != 1 ||
-      SSL_add1_chain_cert(ssl.get(), authority_.certificate()) != 1 ||
-      SSL_set_session_id_context(ssl.get(), context, SSL_MAX_SID_CTX_LENGTH) != 1 ||
-      SSL_set_ex_data(ssl.get(), own_index(), const_cast<std::string*>(&protocol)) != 1) {
+  SSL_CTX* context = client_context(host);
+  if (context == nullptr) return nullptr;
+  SslPtr ssl(SSL_new(context));
+  if (!ssl || SSL_set_ex_data(ssl.get(), own_index(), const_cast<std::string*>(&protocol)) != 1) {
     return fail("TLS cannot be set up");
   }
   SSL_set_accept_state(ssl.get());

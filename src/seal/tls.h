@@ -12,6 +12,7 @@
 
 #include <openssl/ssl.h>
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -60,13 +61,18 @@ class Tls {
     void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
   };
   using ContextPtr = std::unique_ptr<SSL_CTX, FreeContext>;
+  struct ClientContext {
+    ContextPtr context;  // with the host's certificate
+    std::chrono::steady_clock::time_point made;
+  };
   struct FreeSession {
     void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }
   };
   using SessionPtr = std::unique_ptr<SSL_SESSION, FreeSession>;
 
   [[nodiscard]] bool make_origin_context();
-  [[nodiscard]] bool make_client_context();
+  [[nodiscard]] SSL_CTX* client_context(const std::string& host);
+  [[nodiscard]] bool fill_client_context(SSL_CTX* context, const std::string& host);
   static int keep_session(SSL* ssl, SSL_SESSION* session);
   static int choose_protocol(SSL* ssl, const unsigned char** out, unsigned char* out_size,
                              const unsigned char* in, unsigned in_size, void* unused);
@@ -75,7 +81,7 @@ class Tls {
   Authority authority_;
   Roots roots_;
   ContextPtr origin_context_;
-  ContextPtr client_context_;
+  std::map<std::string, ClientContext> client_contexts_;  // by host
   // As many as endpoints carry secrets. An SSL points to its own.
   std::map<Endpoint, std::deque<SessionPtr>> sessions_;
   std::string problem_;
