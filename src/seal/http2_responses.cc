@@ -118,7 +118,10 @@ void Http2Relay::OriginEvents::on_data(std::int32_t stream, std::string_view byt
   }
   exchange->down.came(bytes.size());
   if (exchange->scrub) {
+    const std::size_t before = exchange->scrub->found();
     exchange->down.add(exchange->scrub->pass(bytes));
+    // At once: the client may leave before the answer ends.
+    relay_.tell_scrubbed(exchange->scrub->found() - before);
   } else {
     exchange->down.add(bytes);
   }
@@ -131,8 +134,9 @@ void Http2Relay::OriginEvents::on_end(std::int32_t stream) {
 
 void Http2Relay::end_response(Exchange& exchange) {
   if (exchange.scrub) {
+    const std::size_t before = exchange.scrub->found();
     exchange.down.add(exchange.scrub->rest());
-    tell_scrubbed(exchange.scrub->found());
+    tell_scrubbed(exchange.scrub->found() - before);
   }
   if (!exchange.down.trailers.empty()) {
     tell_scrubbed(sides_.requests.keys().scrub(exchange.down.trailers));

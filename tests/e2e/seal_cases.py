@@ -10,6 +10,7 @@ that it is for has seen.
 
 import base64
 import json
+import re
 import secrets
 import urllib.parse
 
@@ -46,8 +47,9 @@ CURL_ALLOWED = "exec:spawn:curl"
 def spellings(value):
     """The texts that give a value away to whoever looks for it."""
     data = value.encode()
-    found = {value, urllib.parse.quote(value, safe=""), json.dumps(value)[1:-1],
-             "".join(f"%{byte:02x}" for byte in data)}
+    quoted = urllib.parse.quote(value, safe="")
+    found = {value, quoted, json.dumps(value)[1:-1],
+             re.sub("%..", lambda escape: escape[0].lower(), quoted)}
     for pad in range(3):
         # Only what does not depend on the neighbours.
         encoded = base64.b64encode(b"\0" * pad + data)[4 if pad else 0:-4].decode()

@@ -68,7 +68,8 @@ class Github(SealCase):
     def begin(self, injected):
         # So that the heap has the variable for sure, and a search of it means something.
         keep = self.tree.file("work/keep.cjs", f"globalThis.kept = process.env.{TOKEN};\n")
-        command = [launch.NODE, "--require", keep, "--heapsnapshot-signal=SIGUSR2", f"--diagnostic-dir={self.work}",
+        command = [launch.NODE, "--require", keep, "--heapsnapshot-signal=SIGUSR2",
+                   f"--diagnostic-dir={self.work}",
                    f"{self.modules}/@modelcontextprotocol/server-github/dist/index.js"]
         self.server = self.start(
             self.sandboxed(command, [API, injected, f"fs:read:{self.modules}/**",

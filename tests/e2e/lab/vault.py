@@ -15,6 +15,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import ssl
 import urllib.parse
 
@@ -140,7 +141,9 @@ class Vault:
 
     async def answer_percent(self, request, _, writer):
         token = request.get("authorization").split(" ")[-1]
-        send(writer, "".join(f"%{ord(letter):02x}" for letter in token).encode())
+        upper = urllib.parse.quote(token, safe="")
+        lower = re.sub("%..", lambda found: found[0].lower(), upper)
+        send(writer, f"{upper}\n{lower}\n".encode())
 
     async def answer_header(self, request, _, writer):
         """The token in a header of the answer."""
