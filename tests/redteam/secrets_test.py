@@ -465,12 +465,34 @@ print(json.dumps([look(int(pid)) for pid in sys.argv[1:]]))
                 self.assertNotIn("open", result.values(), result)
                 self.assertEqual(os.stat(f"/proc/{pid}/mem").st_uid, 0, "dumpable")
 
-    def test_no_core_is_left_of_a_broker_that_is_made_to_crash(self):
-        process = self.start_sealed(["/bin/sh", "-c", "echo ready; read -r _"])
-        for pid, name in self.holders(process).items():
-            with open(f"/proc/{pid}/limits", encoding="ascii") as file:
-                limit = [line for line in file if line.startswith("Max core file size")]
-            self.assertEqual(os.stat(f"/proc/{pid}/mem").st_uid, 0, f"{name} {limit}")
+    def crash(self, pid):
+        self.finish(as_user(["/usr/bin/kill", "-SEGV", str(pid)], ORDINARY))
+
+    def test_no_core_is_left_of_who_is_made_to_crash(self):
+        """By another process of the user, where a core file of any size may be written."""
+        plain = self.start(as_user(["/usr/bin/prlimit", "--core=unlimited", "/bin/sh", "-c",
+                                    "echo ready; read -r _"], ORDINARY), cwd=self.work)
+        self.assertEqual(plain.stdout.readline(), b"ready\n")
+        self.crash(plain.pid)
+        plain.wait(launch.SECONDS)
+        if not os.listdir(self.work):
+            self.not_testable("cores are not written to the current directory")
+        for core in os.listdir(self.work):
+            os.unlink(os.path.join(self.work, core))
+
+        words = self.sandboxed(["/bin/sh", "-c", "echo ready; read -r _"], [VAULT, sealed()])
+        process = self.start(["/usr/bin/prlimit", "--core=unlimited", *words], cwd=self.work,
+                             env={"TOKEN": self.VALUE})
+        self.assertEqual(process.stdout.readline(), b"ready\n")
+        holders = self.holders(process)
+        for pid in sorted(holders, key=holders.get, reverse=True):  # the broker first
+            self.crash(pid)
+        process.wait(launch.SECONDS)
+        for at, _, names in os.walk(self.tree.root):
+            for name in names:
+                with open(os.path.join(at, name), "rb") as file:
+                    self.assertNotIn(self.VALUE.encode(), file.read(), name)
+        self.assertEqual(os.listdir(self.work), [])
 
     def test_a_sandboxed_process_sees_nobody(self):
         """Neither by the host's numbers nor by those of its own namespace."""
