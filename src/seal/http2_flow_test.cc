@@ -11,9 +11,9 @@ namespace {
 
 using support::head_of;
 using support::Http2Lab;
-using support::plain_ok;
 using support::Pairs;
 using support::pattern;
+using support::plain_ok;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
 using Records = std::vector<std::pair<std::string, int>>;

@@ -10,8 +10,8 @@ namespace {
 
 using support::head_of;
 using support::Heard;
-using support::plain_ok;
 using support::Pairs;
+using support::plain_ok;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
 using Kind = core::SecretPlace::Kind;

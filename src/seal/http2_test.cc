@@ -7,9 +7,9 @@ namespace {
 
 using support::head_of;
 using support::Heard;
-using support::plain_ok;
 using support::Pairs;
 using support::pattern;
+using support::plain_ok;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
 using Records = std::vector<std::pair<std::string, int>>;

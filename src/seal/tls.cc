@@ -146,11 +146,34 @@ SSL_CTX* Tls::client_context(const std::string& host) {
 
 // Called when an origin gives a ticket, as often as it does. 1: the session is ours.
 int Tls::keep_session(SSL* ssl, SSL_SESSION* session) {
-  auto* kept = static_cast<std::deque<SessionPtr>*>(SSL_get_ex_data(ssl, own_index()));
-  if (kept == nullptr || SSL_SESSION_is_resumable(session) != 1) return 0;
-  kept->emplace_back(session);
-  if (kept->size() > most_sessions) kept->pop_front();
+  auto* origin = static_cast<Origin*>(SSL_get_ex_data(ssl, own_index()));
+  if (origin == nullptr || SSL_SESSION_is_resumable(session) != 1) return 0;
+  origin->sessions.emplace_back(session);
+  if (origin->sessions.size() > most_sessions) origin->sessions.pop_front();
   return 1;
+}
+
+std::optional<std::string> Tls::expected_protocol(const Endpoint& endpoint,
+                                                  std::string_view offered) const {
+  const auto found = origins_.find(endpoint);
+  if (found == origins_.end() || found->second.sessions.empty()) return std::nullopt;
+  if (found->second.offered != offered || !found->second.is_known) return std::nullopt;
+  return found->second.chosen;
+}
+
+void Tls::remember_protocol(const Endpoint& endpoint, std::string_view offered,
+                            std::string_view chosen) {
+  Origin& origin = origins_[endpoint];
+  origin.offered = offered;
+  origin.chosen = chosen;
+  origin.is_known = true;
+}
+
+// Its place stays: an SSL may point to it.
+void Tls::forget(const Endpoint& endpoint) {
+  Origin& origin = origins_[endpoint];
+  origin.sessions.clear();
+  origin.is_known = false;
 }
 
 int Tls::choose_protocol(SSL* ssl, const unsigned char** out, unsigned char* out_size,
@@ -177,12 +200,12 @@ SslPtr Tls::to_origin(const Endpoint& endpoint, std::string_view protocols) {
                           static_cast<unsigned>(protocols.size())) != 0) {
     return fail("TLS cannot be set up");
   }
-  auto& kept = sessions_[endpoint];
-  if (SSL_set_ex_data(ssl.get(), own_index(), &kept) != 1) return fail("TLS cannot be set up");
+  Origin& origin = origins_[endpoint];
+  if (SSL_set_ex_data(ssl.get(), own_index(), &origin) != 1) return fail("TLS cannot be set up");
   // The newest, once.
-  if (!kept.empty()) {
-    if (SSL_set_session(ssl.get(), kept.back().get()) != 1) ERR_clear_error();
-    kept.pop_back();
+  if (!origin.sessions.empty()) {
+    if (SSL_set_session(ssl.get(), origin.sessions.back().get()) != 1) ERR_clear_error();
+    origin.sessions.pop_back();
   }
   SSL_set_connect_state(ssl.get());
   return ssl;
