@@ -22,7 +22,7 @@ TEST(HandshakeOnly, PassesAllOfAHandshake) {
 }
 
 TEST(HandshakeOnly, NothingAfterTheFirstRecordWithDataPasses) {
-  for (const char type : {23, 24, 0, 127, -1}) {
+  for (const char type : {'\x17', '\x18', '\x00', '\x7f', '\xff'}) {
     HandshakeOnly filter;
     EXPECT_EQ(filter.pass(handshake + record(type, 5) + handshake), handshake);
     EXPECT_TRUE(filter.is_over());
