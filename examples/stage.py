@@ -22,10 +22,11 @@ def web_server(page, tls=None):
     """The port of a web server on this machine's loopback. `page` makes the text from the headers."""
     class Page(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            text = page(self.headers)
+            text = page(self.headers).encode()
             self.send_response(200)
+            self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            self.wfile.write(text.encode())
+            self.wfile.write(text)
 
         def log_message(self, *_):
             pass
