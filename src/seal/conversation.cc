@@ -82,8 +82,8 @@ Async<std::expected<void, Refused>> Conversation::admit(Request& request) {
                                                     .text = text,
                                                     .remedy = better,
                                                     .rule = rule_});
-    std::string body = format("capgate: {}", text);
-    if (!better.empty()) body += format("\nto allow it: {}", better);
+    std::string body = format("capgate: {}\n", text);
+    if (!better.empty()) body += format("to allow it: {}\n", better);
     co_return std::unexpected(Refused{.text = std::move(body)});
   }
   if (!co_await renew_for_all()) co_return std::unexpected(Refused{});
@@ -108,7 +108,7 @@ Refused Conversation::refuse(const Request& as_sent, std::string_view reason,
                                                     .text = text,
                                                     .rule = rule_});
   }
-  return {.text = format("capgate: {}", text)};
+  return {.text = format("capgate: {}\n", text)};
 }
 
 bool Conversation::record(const Request& as_sent, int status) {
@@ -123,8 +123,8 @@ bool Conversation::record(const Request& as_sent, int status) {
 void Conversation::tell_scrubbed(std::size_t count) {
   if (is_left_) return;
   parts_.journal.tell_limit(
-      "scrubbed", format("{} sent the value of a secret back; it was overwritten {} times",
-                         tunnel_.record().host, count));
+      "scrubbed", format("{} sent the value of a secret back; it was overwritten {}",
+                         tunnel_.record().host, count == 1 ? "once" : format("{} times", count)));
 }
 
 void Conversation::count(egress::LaneName lane, std::size_t bytes) {

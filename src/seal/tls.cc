@@ -31,11 +31,6 @@ int own_index() {
   return index;
 }
 
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
 }  // namespace
 
 std::string last_error() {
@@ -44,14 +39,14 @@ std::string last_error() {
   return reason == nullptr ? "no reason given" : reason;
 }
 
-std::vector<std::string> directories_of(const Roots& roots) {
+std::vector<std::string> places_of(const Roots& roots) {
   std::vector<std::string> out = {"/etc/ssl",
                                   "/etc/pki",
                                   "/etc/ca-certificates",
                                   "/usr/lib/ssl",
                                   "/usr/share/ca-certificates",
                                   "/usr/local/share/ca-certificates"};
-  if (!roots.file.empty()) out.push_back(parent_of(roots.file));
+  if (!roots.file.empty()) out.push_back(roots.file);
   if (!roots.directory.empty()) out.push_back(roots.directory);
   return out;
 }

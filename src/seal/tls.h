@@ -32,8 +32,8 @@ struct Roots {
   std::string directory;  // as SSL_CERT_DIR says; empty: the usual one
 };
 
-// What must stay readable for them: the directories of both, and where certificates are kept.
-[[nodiscard]] std::vector<std::string> directories_of(const Roots& roots);
+// What must stay readable for them: both, and where certificates are kept.
+[[nodiscard]] std::vector<std::string> places_of(const Roots& roots);
 
 class Tls {
  public:
