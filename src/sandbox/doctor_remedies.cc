@@ -265,8 +265,11 @@ Remedy install(const Missing& program, std::string_view name) {
 // The limit is the one of a login or of a service, so both are said.
 Remedy lock_more_memory(const Facts& facts) {
   if (!facts.container.empty()) {
-    return {.what = "outside the container, start it with a higher limit",
-            .commands = {"docker run --ulimit memlock=8388608 ..."}};
+    Remedy remedy{.what = "outside the container, let it lock memory: raise its RLIMIT_MEMLOCK"};
+    if (facts.container == "docker" || facts.container == "podman") {
+      remedy.commands = {format("{} run --ulimit memlock=8388608 ...", facts.container)};
+    }
+    return remedy;
   }
   if (facts.distribution == Distribution::nixos) {
     return nixos_option("let users lock memory",
