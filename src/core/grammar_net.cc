@@ -107,7 +107,7 @@ Result<Endpoint> parse_receiver(const Refinement& refinement) {
     return fail(Code::cap_refinement, where, "this is a URL, not a host and a port",
                 "write the host and the port alone: to=api.example.com:443");
   }
-  const Endpoint to = TRY(in_field(refinement.value, parse_endpoint));
+  Endpoint to = TRY(in_field(refinement.value, parse_endpoint));
   switch (to.host.kind) {
     case HostPattern::Kind::name:
       if (to.port) return to;

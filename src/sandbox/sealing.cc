@@ -45,8 +45,7 @@ std::expected<NetworkSecrets, Refusal> network_secrets(const lower::Plan& plan, 
   out.roots_file = real_path(variable(launcher.environment, "SSL_CERT_FILE"));
   out.roots_directory = real_path(variable(launcher.environment, "SSL_CERT_DIR"));
   if (secrets.renewed.empty()) return out;
-  auto renewer =
-      secrets::start_renewer(std::move(secrets.renewed), secrets_context(plan, launcher));
+  auto renewer = secrets::start_renewer(secrets.renewed, secrets_context(plan, launcher));
   if (!renewer) {
     return std::unexpected(Refusal{.message = std::move(renewer.error().message),
                                    .help = std::move(renewer.error().help)});

@@ -8,8 +8,6 @@
 namespace capgate::seal {
 namespace {
 
-using egress::Journal;
-
 // The audit log has the path as the program sent it; what follows a question mark is not its
 // business.
 std::string_view path_of(std::string_view target) {

@@ -112,7 +112,7 @@ Async<Served> SealTerminator::greet_both(Conversation& conversation, const Arriv
     client_done.notify();
   };
   greet();
-  Served served = co_await greet_origin(conversation, arrival);
+  const Served served = co_await greet_origin(conversation, arrival);
   const bool is_other =
       is_greeted(served) && conversation.origin().protocol() != conversation.protocol();
   if ((!is_greeted(served) || is_other) && !of_client) conversation.client().cancel();

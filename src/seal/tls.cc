@@ -171,6 +171,7 @@ void Tls::forget(const Endpoint& endpoint) {
   origin.is_known = false;
 }
 
+// OpenSSL's signature. NOLINTNEXTLINE(readability-function-size)
 int Tls::choose_protocol(SSL* ssl, const unsigned char** out, unsigned char* out_size,
                          const unsigned char* /*in*/, unsigned /*in_size*/, void* /*unused*/) {
   // It is one of those that the client has offered: the origin chose from them.
