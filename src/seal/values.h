@@ -28,6 +28,9 @@ class Values {
   void begin();
 
   [[nodiscard]] const secrets::Secret* find(std::string_view name) const;
+  // What requests may have held: the value, if it has expired as well, and the one before it. They
+  // stay where they are while their contents change; those that never were are empty.
+  [[nodiscard]] std::vector<const secrets::Secret*> sent(std::string_view name) const;
   void renew_if_due(std::string_view name);
   // Waiting may help: it has expired, and the renewer was asked.
   [[nodiscard]] bool is_awaited(std::string_view name) const;
@@ -52,6 +55,7 @@ class Values {
  private:
   struct Value {
     secrets::Handed handed;
+    secrets::Secret former;
     bool is_asked = false;
     std::int64_t not_before = 0;  // Unix seconds: after a failure it is not asked again at once
   };
