@@ -10,7 +10,7 @@ namespace {
 
 using support::head_of;
 using support::Heard;
-using support::ok;
+using support::ok_head;
 using support::Pairs;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
@@ -67,6 +67,33 @@ TEST_F(Http2Secret, InThePathItIsNeverIndexed) {
   EXPECT_EQ(lab.requests->records.at(0).first, "/a?key=" + placeholder);
 }
 
+TEST_F(Http2Secret, EachRequestIsRecordedWithItsOwnSecrets) {
+  seal(Kind::header);
+  const Ids first = lab.ask(head_of("GET", "/a", {{"authorization", "Bearer " + placeholder}}));
+  const Ids second = get("/b");
+  respond(first);
+  respond(second);
+  ASSERT_EQ(lab.requests->records.size(), 2U);
+  EXPECT_EQ(lab.requests->used, (std::vector<std::vector<std::string>>{{"TOKEN"}, {}}));
+}
+
+TEST_F(Http2Secret, ASecretInTheBodyIsRecorded) {
+  seal(Kind::body);
+  respond(post("/", {.body = "token=" + placeholder}));
+  EXPECT_EQ(lab.requests->used, (std::vector<std::vector<std::string>>{{"TOKEN"}}));
+}
+
+// Some origins cut it at the "#", others do not, and rules speak of paths.
+TEST_F(Http2Secret, ATargetOfTwoMeaningsIsRefused) {
+  seal(Kind::header);
+  for (const std::string_view path : {"/a#/../b", "/a\xc3\xa4"}) {
+    const std::int32_t id = lab.client->request(head_of("GET", path));
+    lab.pump();
+    EXPECT_EQ(lab.client->messages[id].status(), "400") << path;
+  }
+  EXPECT_TRUE(lab.origin->arrived.empty());
+}
+
 TEST_F(Http2Secret, WhatTheClientNeverIndexesIsNotIndexedByUs) {
   start();
   const Ids ids = lab.ask(head_of("GET", "/", {{"x-hidden", "h"}, {"x-plain", "a"}}));
@@ -112,7 +139,7 @@ TEST_F(Http2Secret, InTheWrongBodyItIsRefused) {
   EXPECT_EQ(lab.at_origin(split).body, "");
   // It comes after the answer has begun.
   const Ids late = post("/late");
-  respond(late, ok, {.body = "answer", .is_whole = false});
+  respond(late, ok_head, {.body = "answer", .is_whole = false});
   lab.client->add(late.client, placeholder);
   lab.pump();
   EXPECT_EQ(lab.at_client(late).closed, NGHTTP2_CANCEL);
