@@ -113,6 +113,9 @@ void Values::take_answer(std::span<const char> message) {
   value->former = std::move(value->handed.value);
   value->handed.value = *std::move(renewed);
   value->handed.expires = reply.expires;
+  // One that lives for less than that is not asked for with every request.
+  const std::int64_t left = reply.expires - seconds_now();
+  value->not_before = seconds_now() + (left > 0 ? left / 2 : pause_after_failure);
 }
 
 // Whoever is woken may wait again.

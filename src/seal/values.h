@@ -4,7 +4,8 @@
 //   values.renew_if_due("TOKEN");                        // asks the renewer, does not wait
 //   values.find("TOKEN")  -> null: it has expired and could not be renewed yet
 //
-// A value is asked for anew a minute before it expires, and is used until then. When it has expired
+// A value is asked for anew a minute before it expires, or at half of its time if that is later, and
+// is used until then. When it has expired
 // there is none: requests wait for the renewer's answer, for a while, and are refused without one.
 #pragma once
 
@@ -57,7 +58,7 @@ class Values {
     secrets::Handed handed;
     secrets::Secret former;
     bool is_asked = false;
-    std::int64_t not_before = 0;  // Unix seconds: after a failure it is not asked again at once
+    std::int64_t not_before = 0;  // Unix seconds: it is not asked again at once
   };
   struct Waiting {
     const void* whose;
