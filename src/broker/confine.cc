@@ -6,6 +6,7 @@
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -80,13 +81,16 @@ std::string limit_files(const Needs& needs) {
   const sys::Fd rules(static_cast<int>(::syscall(SYS_landlock_create_ruleset, &attributes,
                                                  sandbox::landlock_attribute_size(abi), 0)));
   if (rules.get() < 0) return failed("landlock_create_ruleset");
-  const std::uint64_t read = sandbox::landlock_access({"read_file", "read_dir"}, abi);
-  std::set<std::string> directories = readable_directories();
-  directories.insert(needs.directories.begin(), needs.directories.end());
-  for (const std::string& directory : directories) {
-    const sys::Fd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (parent.get() < 0) continue;
-    const landlock_path_beneath_attr rule{.allowed_access = read, .parent_fd = parent.get()};
+  const std::uint64_t read_file = sandbox::landlock_access({"read_file"}, abi);
+  const std::uint64_t read_below = sandbox::landlock_access({"read_file", "read_dir"}, abi);
+  std::set<std::string> readable = readable_directories();
+  readable.insert(needs.readable.begin(), needs.readable.end());
+  for (const std::string& path : readable) {
+    const sys::Fd place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+    struct stat info{};
+    if (place.get() < 0 || ::fstat(place.get(), &info) != 0) continue;
+    const landlock_path_beneath_attr rule{
+        .allowed_access = S_ISDIR(info.st_mode) ? read_below : read_file, .parent_fd = place.get()};
     if (::syscall(SYS_landlock_add_rule, rules.get(), LANDLOCK_RULE_PATH_BENEATH, &rule, 0) != 0) {
       return failed("landlock_add_rule");
     }

@@ -1,6 +1,6 @@
 // The broker gives up what it does not need before it sees the first hostile byte: it can make no
 // process, run no program, signal nobody and open nothing but the directories of resolv.conf and
-// hosts, for reading. What is open already (the audit log) stays usable.
+// hosts and what it needs beyond, for reading. What is open already (the audit log) stays usable.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace capgate::broker {
 
 // What a broker needs beyond the rest.
 struct Needs {
-  std::vector<std::string> directories;  // to be read
+  std::vector<std::string> readable;  // directories with all below, or files
   bool locked_memory = false;
 };
 

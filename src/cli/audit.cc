@@ -21,8 +21,8 @@ namespace capgate::cli {
 namespace {
 
 constexpr std::string_view verbs[] = {"tail", "verify", "search", "stats"};
-constexpr std::string_view events[] = {"start",   "restart", "end",   "dns",  "connect",
-                                       "refused", "inbound", "close", "limit"};
+constexpr std::string_view events[] = {"start",   "restart", "end",     "dns",   "connect",
+                                       "refused", "inbound", "request", "close", "limit"};
 constexpr Option options[] = {
     {.name = "--lines", .value = "N", .help = "tail: how many (20)", .alias = "-n"},
     {.name = "--follow", .help = "tail: go on as lines are written", .alias = "-f"},

@@ -176,14 +176,20 @@ Command run_command() {
           "stdin and stdout are the server's own; its exit status is passed on. 125: capgate\n"
           "refused, 126: the command cannot be run, 127: it was not found. Without a manifest\n"
           "and --allow the server sees /usr, a private HOME and /tmp, and no network.\n"
-          "Providers of --secret: env:NAME, file:PATH, cmd:PROGRAM ARGUMENTS (no shell; renewed "
-          "with\n"
-          "cmd?ttl=SECONDS: or cmd?json:), systemd-credential:NAME, keyring:NAME, store:NAME.",
+          "\n"
+          "A secret is env:inject:NAME; with ?to=HOST:PORT it is sealed: the server gets a\n"
+          "placeholder, and the value goes into requests to that endpoint alone, outside.\n"
+          "Providers of --secret: env:NAME, file:PATH, cmd:PROGRAM ARGUMENTS (no shell; for\n"
+          "tokens that expire cmd?ttl=SECONDS: or cmd?json:), systemd-credential:NAME,\n"
+          "keyring:NAME, store:NAME (capgate secret).",
       .examples =
           "  capgate run -m github.json -- node server.js\n"
           "  capgate run --allow 'fs:write:/srv/notes/**' -- npx-server /srv/notes\n"
-          "  capgate run -m github.json --secret GITHUB_TOKEN='cmd:pass show github' -- node "
-          "server.js\n"
+          "  capgate run -m github.json --seal --secret GITHUB_TOKEN='cmd:pass show github' \\\n"
+          "              -- node server.js\n"
+          "  capgate run --allow net:connect:api.github.com:443 \\\n"
+          "              --allow 'env:inject:GITHUB_TOKEN?to=api.github.com:443' \\\n"
+          "              --secret GITHUB_TOKEN=file:$HOME/.github-token -- node server.js\n"
           "  capgate run -m git.json --set REPO=/srv/repo --report report.json -- git-mcp-server\n"
           "  capgate run -m m.json --trace - -- node server.js    what is missing, line by line",
       .run = run,

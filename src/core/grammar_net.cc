@@ -102,8 +102,12 @@ Result<SecretPlace> parse_place(const RefinementReader& reader) {
 // A secret belongs to one service. Below a wildcard anybody may have a name (of a multi-tenant
 // service, say), and the authority that terminates TLS is made for names alone.
 Result<Endpoint> parse_receiver(const Refinement& refinement) {
-  const Endpoint to = TRY(in_field(refinement.value, parse_endpoint));
   const Span where = refinement.value.where;
+  if (refinement.value.text.contains("://")) {
+    return fail(Code::cap_refinement, where, "this is a URL, not a host and a port",
+                "write the host and the port alone: to=api.example.com:443");
+  }
+  Endpoint to = TRY(in_field(refinement.value, parse_endpoint));
   switch (to.host.kind) {
     case HostPattern::Kind::name:
       if (to.port) return to;

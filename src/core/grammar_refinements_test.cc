@@ -91,6 +91,7 @@ TEST(Refinements, OfEnvSealAValue) {
       {"env:inject:T?to=[::1]:443", "", Code::cap_refinement, {16, 25}},
       {"env:inject:T?to=10.0.0.5:443", "", Code::cap_refinement, {16, 28}},
       {"env:inject:T?to=*.a.com:443", "", Code::cap_refinement, {16, 27}},
+      {"env:inject:T?to=https://a.com", "", Code::cap_refinement, {16, 29}},
       {"env:inject:T?to=a.com:443&as=header:Authorization", "env:inject:T?to=a.com:443"},
       {"env:inject:T?to=a.com:443&as=header:X-Api-Key",
        "env:inject:T?as=header:x-api-key&to=a.com:443"},

@@ -141,6 +141,7 @@ class Sealer {
   // A tool that declares any rule at all uses its secrets there, and not where other tools go.
   [[nodiscard]] Reach reach_of(const Variable& variable) const {
     std::vector<std::uint32_t> owners;
+    owners.reserve(variable.open.size());
     for (const std::uint32_t index : variable.open) {
       owners.push_back(manifest_.declared[index].tool);
     }
@@ -159,6 +160,7 @@ class Sealer {
   void complain_of(std::string_view name, const Variable& variable, const Reach& reach) {
     if (!reach.candidates.empty()) {
       std::vector<std::string> names;
+      names.reserve(reach.candidates.size());
       for (const Endpoint& candidate : reach.candidates) names.push_back(print(candidate));
       complain(Code::seal_ambiguous, variable,
                format("{} cannot be sealed: it could go to {}", name, join(names, ", ")),

@@ -101,6 +101,7 @@ class Connections {
   // TLS that carries secrets.
   Async<bool> terminate(Tunnel& tunnel, Attempt& attempt);
   Async<bool> show_certificate(Tunnel& tunnel, Attempt& attempt);
+  Async<bool> pass_handshake(Tunnel& tunnel, std::string_view opening);
 
   // Plain HTTP: every request of the connection is looked at.
   Async<bool> pass_requests(Tunnel& tunnel, Attempt attempt);

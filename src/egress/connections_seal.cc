@@ -3,9 +3,15 @@
 #include <vector>
 
 #include "egress/connections.h"
+#include "egress/handshake_only.h"
 #include "egress/io.h"
 
 namespace capgate::egress {
+namespace {
+
+constexpr std::chrono::seconds time_to_object{1};
+
+}  // namespace
 
 Async<bool> Connections::terminate(Tunnel& tunnel, Attempt& attempt) {
   if (terminator_ == nullptr) {
@@ -28,8 +34,9 @@ Async<bool> Connections::terminate(Tunnel& tunnel, Attempt& attempt) {
 }
 
 // The client itself shall see what is wrong with the certificate, and say so in its own words: its
-// hello goes to the origin as it came, and the answer comes back as it is. Nothing else of the
-// client ever leaves, so one that does not care gets no further.
+// handshake goes to the origin as it is, and the answers come back. Some clients look at the
+// certificate when the handshake is over, so all of it passes; no data does, so one that does not
+// care gets no further.
 Async<bool> Connections::show_certificate(Tunnel& tunnel, Attempt& attempt) {
   const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.dial_seconds);
   // Nobody waits on the tunnel's sockets meanwhile, so its end is heard of here.
@@ -41,13 +48,29 @@ Async<bool> Connections::show_certificate(Tunnel& tunnel, Attempt& attempt) {
     co_return false;
   }
   tunnel.replace_origin(std::move(again.socket));
-  if (!co_await pass_on(tunnel, attempt.opening, attempt.opening.bytes.size())) co_return false;
   if (!tunnels_.release(tunnel, LaneName::to_client)) co_return false;
-  std::array<char, 256> word;
-  const ssize_t size = co_await read_some(loop_, tunnel.client(), word, never);
-  if (size == taken_away) co_return false;
-  tunnels_.end(tunnel, Ending::denied);
+  if (co_await pass_handshake(tunnel, attempt.opening.bytes)) tunnels_.end(tunnel, Ending::denied);
   co_return false;
+}
+
+// Until the client leaves, or has had time to. False: the tunnel has ended.
+Async<bool> Connections::pass_handshake(Tunnel& tunnel, std::string_view opening) {
+  HandshakeOnly filter;
+  Time deadline = never;
+  std::array<char, 4096> room;
+  std::string_view said = opening;
+  for (;;) {
+    const std::string_view passed = filter.pass(said);
+    const ssize_t sent = co_await write_all(loop_, tunnel.origin(), passed, never);
+    if (sent == taken_away) co_return false;
+    if (sent == failed) co_return true;
+    tunnel.add_bytes(LaneName::to_origin, passed.size());
+    if (filter.is_over() && deadline == never) deadline = loop_.now() + time_to_object;
+    const ssize_t size = co_await read_some(loop_, tunnel.client(), room, deadline);
+    if (size == taken_away) co_return false;
+    if (size <= 0) co_return true;
+    said = {room.data(), static_cast<std::size_t>(size)};
+  }
 }
 
 }  // namespace capgate::egress

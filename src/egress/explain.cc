@@ -20,7 +20,8 @@ std::string destination(const Flow& flow) {
 }
 
 std::string_view field_name(const Flow& flow) {
-  return flow.speech == Speech::http ? "Host" : "SNI";
+  const bool is_request = flow.speech == Speech::http || !flow.method.empty();
+  return is_request ? "Host" : "SNI";
 }
 
 std::string explain_other_name(const Flow& flow) {

@@ -99,7 +99,7 @@ struct Plan {
   std::vector<std::string> env_read;
   std::vector<std::string> env_inject;  // whose values the server holds
   std::vector<PlanSeal> seals;          // whose values it does not
-  std::vector<std::string> programs;  // exec:spawn names
+  std::vector<std::string> programs;    // exec:spawn names
   std::vector<PlanHole> holes;
 };
 

@@ -30,6 +30,9 @@ constexpr Status without(Check check) {
     case Check::redirect:
     case Check::broker:
     case Check::audit:
+    case Check::locked_memory:
+    case Check::tls_broker:
+    case Check::store:
     case Check::count: return Status::limited;
   }
   return Status::failed;
@@ -134,6 +137,9 @@ std::string working_detail(Check check, const Facts& facts) {
     case Check::redirect: return "every TCP port leads to the broker";
     case Check::broker: return "capgate-broker is beside capgate";
     case Check::audit: return format("logs can be written in {}", facts.audit_directory);
+    case Check::locked_memory: return "secrets can be kept in memory that is never swapped out";
+    case Check::tls_broker: return "capgate-broker-tls is beside capgate";
+    case Check::store: return "capgate-store is beside capgate";
     case Check::count: break;
   }
   return "";
@@ -151,7 +157,15 @@ std::string_view refused_without(Check check) {
   if (check == Check::audit) {
     return "; net:connect and net:listen are refused without run --audit FILE";
   }
+  if (check == Check::locked_memory) return "; env:inject is refused where values do not fit";
+  if (check == Check::tls_broker) return "; env:inject with to= is refused";
+  if (check == Check::store) return "; capgate secret and --secret NAME=store:... are refused";
   return "";
+}
+
+// What is wrong with a program is told with its reason.
+bool is_missing_program(Cause cause) {
+  return cause == Cause::no_broker || cause == Cause::no_tls_broker || cause == Cause::no_store;
 }
 
 Finding shortfall(Check check, Status status, std::string detail, Cause cause, const Facts& facts) {
@@ -166,7 +180,7 @@ Finding of_failed(Check check, const Facts& facts) {
   const int err = facts.of(check).err;
   const Cause cause = cause_of(check, err, facts);
   const std::string reason =
-      cause == Cause::no_broker ? "" : format("{}: ", sys::reason({.err = err}));
+      is_missing_program(cause) ? "" : format("{}: ", sys::reason({.err = err}));
   return shortfall(check, without(check),
                    format("{}{}{}", reason, explain(cause, facts), refused_without(check)), cause,
                    facts);
@@ -251,6 +265,11 @@ Cause cause_of(Check check, int err, const Facts& facts) {
     case Check::redirect: return cause_of_no_redirect(err, facts);
     case Check::broker: return Cause::no_broker;
     case Check::audit: return Cause::audit_not_writable;
+    case Check::locked_memory:
+      return err == ENOMEM || err == EPERM || err == EAGAIN ? Cause::memory_not_locked
+                                                            : Cause::unknown;
+    case Check::tls_broker: return Cause::no_tls_broker;
+    case Check::store: return Cause::no_store;
     case Check::any_address:
     case Check::id_map:
     case Check::loopback:

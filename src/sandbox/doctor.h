@@ -53,6 +53,9 @@ enum class Check : unsigned char {
   redirect,     //
   broker,
   audit,
+  locked_memory,  // from here on: what secrets need
+  tls_broker,
+  store,
   count,
 };
 [[nodiscard]] std::string_view name_of(Check check);  // "id-map"
@@ -85,6 +88,12 @@ struct Cgroups {
   friend bool operator==(const Cgroups&, const Cgroups&) = default;
 };
 
+// Of a program beside capgate: why it cannot be used, and what to do.
+struct Missing {
+  std::string problem;
+  std::string help;
+};
+
 struct Facts {
   // Read from files: read_host() fills in these.
   std::string kernel;       // "6.1.0-18-amd64"
@@ -113,8 +122,9 @@ struct Facts {
   unsigned landlock_abi = 0;
   Cgroups cgroups;
   bool has_ipv6 = false;        // of any_address
-  std::string broker_problem;   // why there is no broker, and
-  std::string broker_help;      // what to do
+  Missing broker;               // capgate-broker,
+  Missing tls_broker;           // capgate-broker-tls and
+  Missing store;                // capgate-store, where they cannot be used
   std::string audit_directory;  // where a run makes its log
 
   [[nodiscard]] Attempt& of(Check check) { return attempts[static_cast<std::size_t>(check)]; }
@@ -153,6 +163,9 @@ enum class Cause : unsigned char {
   no_redirect,           // no nf_tables, or not its modules for a redirect
   no_broker,             // not beside capgate, or not only its owner's
   audit_not_writable,    //
+  memory_not_locked,     // RLIMIT_MEMLOCK is too low
+  no_tls_broker,         // as no_broker
+  no_store,              // as no_broker
   no_answer,             // the attempt hung
   unknown,
 };

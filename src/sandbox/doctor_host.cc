@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "sandbox/beside.h"
 #include "sandbox/broker.h"
 #include "sandbox/doctor.h"
 #include "sandbox/doctor_files.h"
@@ -123,12 +125,19 @@ void record_network(const std::vector<Answer>& answers, Facts& facts) {
   facts.has_ipv6 = answer != answers.end() && answer->value != 0;
 }
 
-void look_for_broker(Facts& facts) {
-  const auto broker = find_broker(plain_broker);
-  facts.of(Check::broker) = Attempt::of(broker ? 0 : ENOENT);
-  if (broker) return;
-  facts.broker_problem = broker.error().message;
-  facts.broker_help = broker.error().help;
+Attempt look_for(std::expected<sys::Fd, Refusal> program, Missing& missing) {
+  if (program) return Attempt::of(0);
+  missing = {.problem = std::move(program.error().message),
+             .help = std::move(program.error().help)};
+  return Attempt::of(ENOENT);
+}
+
+void look_for_programs(Facts& facts) {
+  facts.of(Check::broker) = look_for(find_broker(plain_broker), facts.broker);
+  facts.of(Check::tls_broker) = look_for(
+      find_beside({.name = tls_broker, .needed_by = "sealed secrets need"}), facts.tls_broker);
+  facts.of(Check::store) = look_for(
+      find_beside({.name = "capgate-store", .needed_by = "stored secrets need"}), facts.store);
 }
 
 }  // namespace
@@ -174,9 +183,10 @@ Facts probe_host(const std::string& audit_directory) {
   record(try_listener(), Check::listener, Check::listener, facts);
   record(try_memfd_exec(), Check::memfd_exec, Check::memfd_exec, facts);
   probe_cgroups(facts);
-  look_for_broker(facts);
+  look_for_programs(facts);
   facts.audit_directory = audit_directory;
   record(try_audit(audit_directory), Check::audit, Check::audit, facts);
+  record(try_locked_memory(ids), Check::locked_memory, Check::locked_memory, facts);
   return facts;
 }
 

@@ -118,6 +118,9 @@ std::string_view name_of(Check check) {
     case Check::redirect: return "redirect";
     case Check::broker: return "broker";
     case Check::audit: return "audit";
+    case Check::locked_memory: return "locked-memory";
+    case Check::tls_broker: return "broker-tls";
+    case Check::store: return "store";
     case Check::count: break;
   }
   return "";
@@ -171,6 +174,9 @@ std::string_view name_of(Cause cause) {
     case Cause::no_redirect: return "no-redirect";
     case Cause::no_broker: return "no-broker";
     case Cause::audit_not_writable: return "audit-not-writable";
+    case Cause::memory_not_locked: return "memory-not-locked";
+    case Cause::no_tls_broker: return "no-broker-tls";
+    case Cause::no_store: return "no-store";
     case Cause::no_answer: return "no-answer";
     case Cause::unknown: return "unknown";
   }

@@ -40,6 +40,9 @@ struct Ids {
 // Makes and forgets a nameless file in the directory, or in the nearest one above it that exists.
 [[nodiscard]] std::vector<Answer> try_audit(const std::string& directory);
 
+// Locks what a run with a sealed secret locks in one process.
+[[nodiscard]] std::vector<Answer> try_locked_memory(Ids leave_root_for);
+
 // The kernel's error for a netlink message; 0: it was carried out. Safe after fork.
 [[nodiscard]] int carry_out(int protocol, std::string_view bytes);
 

@@ -253,6 +253,36 @@ Remedy load_redirect(const Facts& facts) {
                               as_root("tee /etc/modules-load.d/capgate.conf", facts))}};
 }
 
+std::string problem_of(const Missing& program, std::string_view name) {
+  return program.problem.empty() ? format("{} is not beside capgate", name) : program.problem;
+}
+
+Remedy install(const Missing& program, std::string_view name) {
+  return {.what = program.help.empty() ? format("install {} in the directory of capgate", name)
+                                       : program.help};
+}
+
+// The limit is the one of a login or of a service, so both are said.
+Remedy lock_more_memory(const Facts& facts) {
+  if (!facts.container.empty()) {
+    Remedy remedy{.what = "outside the container, let it lock memory: raise its RLIMIT_MEMLOCK"};
+    if (facts.container == "docker" || facts.container == "podman") {
+      remedy.commands = {format("{} run --ulimit memlock=8388608 ...", facts.container)};
+    }
+    return remedy;
+  }
+  if (facts.distribution == Distribution::nixos) {
+    return nixos_option("let users lock memory",
+                        R"(security.pam.loginLimits = [ { domain = "*"; item = "memlock"; )"
+                        R"(type = "-"; value = "8192"; } ];)",
+                        facts);
+  }
+  return {.what = "let users lock memory; for a service of systemd write LimitMEMLOCK=8M",
+          .file = FileToCreate{.path = "/etc/security/limits.d/90-capgate.conf",
+                               .contents = "* - memlock 8192\n"},
+          .commands = {"# log out and in again"}};
+}
+
 }  // namespace
 
 std::string explain(Cause cause, const Facts& facts) {
@@ -292,9 +322,10 @@ std::string explain(Cause cause, const Facts& facts) {
       return format("there is no controller for {}", join(facts.cgroups.missing, " and "));
     case Cause::no_cgroups: return "no control groups are mounted";
     case Cause::no_redirect: return "this kernel has no nf_tables redirect";
-    case Cause::no_broker:
-      return facts.broker_problem.empty() ? "capgate-broker is not beside capgate"
-                                          : facts.broker_problem;
+    case Cause::no_broker: return problem_of(facts.broker, "capgate-broker");
+    case Cause::no_tls_broker: return problem_of(facts.tls_broker, "capgate-broker-tls");
+    case Cause::no_store: return problem_of(facts.store, "capgate-store");
+    case Cause::memory_not_locked: return "this user may lock too little memory (RLIMIT_MEMLOCK)";
     case Cause::audit_not_writable:
       return format("no log can be made in {}", facts.audit_directory);
     case Cause::no_answer: return "the attempt gave no answer in time";
@@ -348,10 +379,10 @@ std::vector<Remedy> remedies(Cause cause, const Facts& facts) {
                .commands = {as_root("mount -t cgroup2 cgroup2 /sys/fs/cgroup", facts)}}};
     case Cause::no_redirect:
       return {load_redirect(facts), {.what = "declare each port instead: net:connect:HOST:PORT"}};
-    case Cause::no_broker:
-      return {{.what = facts.broker_help.empty()
-                           ? "install capgate-broker in the directory of capgate"
-                           : facts.broker_help}};
+    case Cause::no_broker: return {install(facts.broker, "capgate-broker")};
+    case Cause::no_tls_broker: return {install(facts.tls_broker, "capgate-broker-tls")};
+    case Cause::no_store: return {install(facts.store, "capgate-store")};
+    case Cause::memory_not_locked: return {lock_more_memory(facts)};
     case Cause::audit_not_writable:
       return {{.what = "set HOME or XDG_STATE_HOME to a directory of yours, or name a file with "
                        "run --audit FILE"}};

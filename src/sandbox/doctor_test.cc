@@ -52,8 +52,9 @@ Finding finding(Check check, const Facts& facts) {
 constexpr Check required[] = {Check::namespaces,     Check::id_map,   Check::loopback,
                               Check::private_mounts, Check::tmpfs,    Check::proc,
                               Check::pivot,          Check::landlock, Check::seccomp};
-constexpr Check optional_checks[] = {Check::listener, Check::memfd_exec, Check::any_address,
-                                     Check::redirect, Check::broker,     Check::audit};
+constexpr Check optional_checks[] = {Check::listener,      Check::memfd_exec, Check::any_address,
+                                     Check::redirect,      Check::broker,     Check::audit,
+                                     Check::locked_memory, Check::tls_broker, Check::store};
 
 TEST(Findings, AHealthyHostIsOkInEverything) {
   const auto all = findings(healthy());
@@ -188,6 +189,9 @@ const CauseCase cause_cases[] = {
     {"route filtered", Check::any_address, EPERM, docker, Cause::container_filter},
     {"no broker", Check::broker, ENOENT, nothing, Cause::no_broker},
     {"no log", Check::audit, EROFS, nothing, Cause::audit_not_writable},
+    {"no memory to lock", Check::locked_memory, ENOMEM, nothing, Cause::memory_not_locked},
+    {"no broker for TLS", Check::tls_broker, ENOENT, nothing, Cause::no_tls_broker},
+    {"no store", Check::store, ENOENT, nothing, Cause::no_store},
     {"it worked", Check::proc, 0, apparmor, Cause::none},
 };
 
@@ -270,12 +274,28 @@ TEST(Findings, WhatTheNetworkLacksNamesTheCapabilitiesThatNeedIt) {
             "Read-only file system: no log can be made in /home/me/.local/state/capgate/audit; "
             "net:connect and net:listen are refused without run --audit FILE");
   facts = failing(Check::broker, ENOENT);
-  facts.broker_problem = "net capabilities need /opt/capgate-broker: No such file or directory";
-  facts.broker_help = "install it there";
+  facts.broker.problem = "net capabilities need /opt/capgate-broker: No such file or directory";
+  facts.broker.help = "install it there";
   const Finding found = finding(Check::broker, facts);
-  EXPECT_EQ(found.detail, facts.broker_problem + "; net:connect and net:listen are refused");
+  EXPECT_EQ(found.detail, facts.broker.problem + "; net:connect and net:listen are refused");
   ASSERT_EQ(found.remedies.size(), 1U);
   EXPECT_EQ(found.remedies[0].what, "install it there");
+}
+
+TEST(Findings, WhatSecretsLackNamesWhatNeedsIt) {
+  Facts facts = failing(Check::locked_memory, ENOMEM);
+  EXPECT_EQ(finding(Check::locked_memory, facts).detail,
+            "Cannot allocate memory: this user may lock too little memory (RLIMIT_MEMLOCK); "
+            "env:inject is refused where values do not fit");
+  ASSERT_EQ(finding(Check::locked_memory, facts).remedies.size(), 1U);
+  EXPECT_EQ(finding(Check::locked_memory, facts).remedies[0].file->contents, "* - memlock 8192\n");
+  facts = failing(Check::tls_broker, ENOENT);
+  EXPECT_EQ(finding(Check::tls_broker, facts).detail,
+            "capgate-broker-tls is not beside capgate; env:inject with to= is refused");
+  facts = failing(Check::store, ENOENT);
+  EXPECT_EQ(finding(Check::store, facts).detail,
+            "capgate-store is not beside capgate; capgate secret and --secret NAME=store:... are "
+            "refused");
 }
 
 TEST(Findings, AHostWithoutIpv6LacksNothing) {
@@ -367,9 +387,9 @@ TEST(ProbeHost, AnswersEveryCheckAndLeavesNoChild) {
   const Facts facts = probe_host("/proc/nowhere/audit");
   EXPECT_FALSE(facts.kernel.empty());
   EXPECT_NE(facts.of(Check::namespaces).outcome, Outcome::not_tried);
-  for (const Check check :
-       {Check::landlock, Check::seccomp, Check::listener, Check::memfd_exec, Check::cgroup,
-        Check::any_address, Check::redirect, Check::broker, Check::audit}) {
+  for (const Check check : {Check::landlock, Check::seccomp, Check::listener, Check::memfd_exec,
+                            Check::cgroup, Check::any_address, Check::redirect, Check::broker,
+                            Check::audit, Check::locked_memory, Check::tls_broker, Check::store}) {
     EXPECT_NE(facts.of(check).outcome, Outcome::not_tried) << name_of(check);
     EXPECT_NE(facts.of(check).outcome, Outcome::no_answer) << name_of(check);
   }

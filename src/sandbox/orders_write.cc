@@ -69,6 +69,7 @@ class Writer {
     }
     block_.reserve(block_.size() + size);
     std::vector<Text> out;
+    out.reserve(bound.environment.size() + secrets.size());
     for (const std::string& entry : bound.environment) out.push_back(text(entry));
     for (const InjectedSecret& secret : secrets) {
       if (!contains(bound.injected, secret.name)) continue;

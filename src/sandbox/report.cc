@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "core/describe.h"
 #include "core/version.h"
 #include "text/json_write.h"
@@ -165,6 +166,20 @@ void write_network_guarantees(Reporter& report, const Run& run) {
   }
 }
 
+void write_secret_guarantees(Reporter& report, const Run& run) {
+  for (const lower::PlanSeal& seal : run.artifact.plan->seals) {
+    std::vector<std::string> endpoints;
+    for (const core::Endpoint& to : seal.env.to) endpoints.push_back(print(to));
+    report.guarantee(
+        format("the value of {} is not in the sandbox, and goes into requests to {} alone",
+               seal.env.name, join(endpoints, " and ")),
+        "a placeholder in the environment, capgate-broker-tls");
+  }
+  if (run.artifact.plan->seals.empty()) return;
+  report.guarantee("no other host's TLS can be terminated",
+                   "a certificate authority of this sandbox alone, constrained to those hosts");
+}
+
 void write_guarantees(JsonWriter& json, const Run& run) {
   const lower::Plan& plan = *run.artifact.plan;
   const Bound& bound = run.bound;
@@ -195,6 +210,7 @@ void write_guarantees(JsonWriter& json, const Run& run) {
     }
   }
   write_network_guarantees(report, run);
+  write_secret_guarantees(report, run);
   report.guarantee(plan.programs.empty() ? "no child process, no second exec"
                                          : "only declared programs can be run",
                    plan.programs.empty()
@@ -266,9 +282,15 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
         "everyone");
   }
   if (plan.network.dns) {
+    out.push_back(format(
+        "what is said inside TLS is not seen{}: the inner name of an encrypted hello (ECH) and the "
+        "Host of an HTTPS request are not verified",
+        plan.seals.empty() ? "" : ", but where a sealed secret goes"));
+  }
+  if (!plan.seals.empty()) {
     out.emplace_back(
-        "what is said inside TLS is not seen: the inner name of an encrypted hello (ECH) and the "
-        "Host of an HTTPS request are not verified");
+        "answers are searched for the values of sealed secrets; what a service gives away in "
+        "another form is not found");
   }
   if (!plan.network.published.empty()) {
     out.emplace_back("every program of this host can connect to the published ports");

@@ -40,11 +40,12 @@ std::expected<NetworkSecrets, Refusal> network_secrets(const lower::Plan& plan, 
   }
   out.handed.push_back(handed(secrets::authority_key, std::move(trust->key)));
   out.handed.push_back(handed(secrets::authority_certificate, std::move(trust->certificate)));
-  out.roots_file = variable(launcher.environment, "SSL_CERT_FILE");
-  out.roots_directory = variable(launcher.environment, "SSL_CERT_DIR");
+  // Where they are, whatever the working directory and the links: the broker opens that and no
+  // more.
+  out.roots_file = real_path(variable(launcher.environment, "SSL_CERT_FILE"));
+  out.roots_directory = real_path(variable(launcher.environment, "SSL_CERT_DIR"));
   if (secrets.renewed.empty()) return out;
-  auto renewer =
-      secrets::start_renewer(std::move(secrets.renewed), secrets_context(plan, launcher));
+  auto renewer = secrets::start_renewer(secrets.renewed, secrets_context(plan, launcher));
   if (!renewer) {
     return std::unexpected(Refusal{.message = std::move(renewer.error().message),
                                    .help = std::move(renewer.error().help)});

@@ -162,9 +162,9 @@ std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& se
 }
 
 // A dry run shows where the files would be, and makes no key.
-std::expected<Trust, Refusal> trust_for(const Session& session) {
+std::expected<Trust, Refusal> trust_for(const Session& session, const Launcher& launcher) {
   if (session.dry_run) return Trust{};
-  return make_trust(session.artifact.plan->seals, session.environment);
+  return make_trust(session.artifact.plan->seals, launcher.environment);
 }
 
 // In place of what the caller's variables of these names say.
@@ -265,7 +265,7 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   Secrets secrets = TRY(
       resolve_secrets(plan, {.bindings = session.secrets, .dry_run = session.dry_run}, launcher));
   std::optional<Trust> trust;
-  if (!plan.seals.empty()) trust = TRY(trust_for(session));
+  if (!plan.seals.empty()) trust = TRY(trust_for(session, launcher));
   if (trust) launcher.trust = &*trust;
   Bound& bound = kept(TRY(bind(plan, launcher, session.command)));
   name_secrets(bound, secrets);

@@ -8,8 +8,6 @@
 namespace capgate::seal {
 namespace {
 
-using egress::Journal;
-
 // The audit log has the path as the program sent it; what follows a question mark is not its
 // business.
 std::string_view path_of(std::string_view target) {
@@ -80,8 +78,8 @@ Async<std::expected<Admission, Refused>> Conversation::admit(Request& request) {
                                                     .text = text,
                                                     .remedy = better,
                                                     .rule = verdict.rule});
-    std::string body = format("capgate: {}", text);
-    if (!better.empty()) body += format("\nto allow it: {}", better);
+    std::string body = format("capgate: {}\n", text);
+    if (!better.empty()) body += format("to allow it: {}\n", better);
     co_return std::unexpected(Refused{.text = std::move(body)});
   }
   if (!co_await renew_for_all()) co_return std::unexpected(Refused{});
@@ -106,7 +104,7 @@ Refused Conversation::refuse(const Request& as_sent, const Misuse& misuse,
                                                     .rule = rule});
   }
   return {.status = misuse.reason == "not-renewed" ? 503 : 403,
-          .text = format("capgate: {}", misuse.text)};
+          .text = format("capgate: {}\n", misuse.text)};
 }
 
 Refused Conversation::refuse(const Request& as_sent, std::string_view reason,
@@ -128,8 +126,8 @@ bool Conversation::record(const Request& as_sent, const Admission& admission, in
 void Conversation::tell_scrubbed(std::size_t count) {
   if (is_left_) return;
   parts_.journal.tell_limit(
-      "scrubbed", format("{} sent the value of a secret back; it was overwritten {} times",
-                         tunnel_.record().host, count));
+      "scrubbed", format("{} sent the value of a secret back; it was overwritten {}",
+                         tunnel_.record().host, count == 1 ? "once" : format("{} times", count)));
 }
 
 void Conversation::count(egress::LaneName lane, std::size_t bytes) {

@@ -282,6 +282,7 @@ std::expected<RequestHead, Flaw> read_request_head(std::string_view bytes) {
   head.body = framing_of(*meaning, Framing::Kind::none);
   head.upgrade = meaning->upgrade;
   head.expects_continue = meaning->expects_continue;
+  head.is_last = meaning->is_last;
   return head;
 }
 

@@ -47,6 +47,7 @@ struct RequestHead {
   Framing body;
   Upgrade upgrade = Upgrade::none;
   bool expects_continue = false;
+  bool is_last = false;  // the client wants no further answer
 };
 
 struct ResponseHead {

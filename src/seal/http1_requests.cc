@@ -115,7 +115,7 @@ Async<bool> Http1Relay::refuse_request(const RequestHead& head, const Refused& r
   const bool is_small = head.body.kind == Framing::Kind::none ||
                         (head.body.kind == Framing::Kind::length &&
                          head.body.length <= most_buffered && !head.expects_continue);
-  if (!is_small) {
+  if (!is_small || head.is_last) {
     stop_refusing(refused, refused.status);
     co_return false;
   }

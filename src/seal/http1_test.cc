@@ -323,6 +323,14 @@ TEST_F(Http1Test, ARefusedRequestLeavesTheConnectionIfItIsSmall) {
   EXPECT_EQ(requests->refusals, (Strings{"no-rule", "no-rule"}));
 }
 
+TEST_F(Http1Test, ARefusedRequestThatIsTheLastOneEndsTheConnection) {
+  play([&] {
+    send_text(client, "GET /no HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    expect_refusal("403");
+    EXPECT_EQ(receive_all(origin), "");
+  });
+}
+
 TEST_F(Http1Test, ARefusedRequestWithALargeBodyEndsTheConnection) {
   play([&] {
     send_text(client, "POST /no HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\nhello");

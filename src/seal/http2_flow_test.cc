@@ -11,9 +11,9 @@ namespace {
 
 using support::head_of;
 using support::Http2Lab;
-using support::ok_head;
 using support::Pairs;
 using support::pattern;
+using support::plain_ok;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
 using Records = std::vector<std::pair<std::string, int>>;
@@ -27,7 +27,7 @@ TEST_F(Http2Flow, AClientThatDoesNotReadStopsTheOrigin) {
   lab.set_peers({.reads_bodies = false}, {});
   start();
   const Ids ids = get("/");
-  respond(ids, ok_head, {.body = pattern(large)});
+  respond(ids, plain_ok, {.body = pattern(large)});
   EXPECT_EQ(lab.at_client(ids).body.size(), window);
   const std::size_t unsaid = lab.origin->unsaid(ids.origin);
   EXPECT_GE(unsaid, large - window - stream_window);
@@ -65,7 +65,7 @@ TEST_F(Http2Flow, AConnectionThatIsNotReadStopsTheOther) {
   start();
   const Ids ids = get("/");
   lab.client_side.stall(true);
-  respond(ids, ok_head, {.body = pattern(large)});
+  respond(ids, plain_ok, {.body = pattern(large)});
   EXPECT_GE(lab.origin->unsaid(ids.origin), large - stream_window - (128 << 10));
   lab.client_side.stall(false);
   lab.pump();
@@ -81,11 +81,11 @@ TEST_F(Http2Flow, StreamsThatAreNotReadDoNotStopOthers) {
   start();
   for (std::uint32_t i = 1; i < most_streams; ++i) {
     const Ids ids = get("/stalled");
-    respond(ids, ok_head, {.body = pattern(2 * stream_window)});
+    respond(ids, plain_ok, {.body = pattern(2 * stream_window)});
     ASSERT_EQ(lab.at_client(ids).body.size(), 100U);
   }
   const Ids ids = get("/read");
-  respond(ids, ok_head, {.body = pattern(1000)});
+  respond(ids, plain_ok, {.body = pattern(1000)});
   while (!lab.at_client(ids).has_ended) {
     const std::size_t before = lab.at_client(ids).body.size();
     lab.client->read(ids.client, 100);
@@ -104,7 +104,7 @@ TEST_F(Http2Flow, ResetStreamsGiveTheirWindowBack) {
   const std::string body(stream_window + 1000, 'b');
   for (std::uint32_t i = 0; i < most_streams + 20; ++i) {
     const Ids down = get("/");
-    respond(down, ok_head, {.body = body, .is_whole = false});
+    respond(down, plain_ok, {.body = body, .is_whole = false});
     ASSERT_EQ(lab.origin->unsaid(down.origin), 1000U);
     lab.client->reset(down.client, NGHTTP2_CANCEL);
     lab.pump();
@@ -211,7 +211,7 @@ TEST_F(Http2Flow, AfterTheOriginsGoawayWhatHasBegunIsCompleted) {
   lab.pump();
   EXPECT_EQ(lab.client->goaway, NGHTTP2_NO_ERROR);
   EXPECT_FALSE(lab.end);
-  respond(ids, ok_head, {.body = "complete"});
+  respond(ids, plain_ok, {.body = "complete"});
   EXPECT_EQ(lab.at_client(ids).body, "complete");
   EXPECT_EQ(lab.end, RelayEnd::closed);
   EXPECT_TRUE(lab.client_side.is_finished);
@@ -258,7 +258,7 @@ TEST_F(Http2Flow, AnOriginThatEndsInTheMiddleResetsTheStream) {
   start();
   const Ids silent = get("/1");
   const Ids begun = get("/2");
-  respond(begun, ok_head, {.body = "half", .is_whole = false});
+  respond(begun, plain_ok, {.body = "half", .is_whole = false});
   lab.origin_side.end(egress::failed);
   lab.pump();
   EXPECT_EQ(lab.at_client(silent).closed, NGHTTP2_INTERNAL_ERROR);
@@ -272,7 +272,7 @@ TEST_F(Http2Flow, WhatTheOriginHasSaidBeforeItEndedArrives) {
   lab.set_peers({.reads_bodies = false}, {});
   start();
   const Ids ids = get("/");
-  respond(ids, ok_head, {.body = pattern(200'000)});
+  respond(ids, plain_ok, {.body = pattern(200'000)});
   lab.origin_side.end();
   lab.pump();
   EXPECT_EQ(lab.client->goaway, NGHTTP2_NO_ERROR);
@@ -325,7 +325,7 @@ TEST_F(Http2Flow, LargeHeadsPassUpToTheLimit) {
   EXPECT_EQ(lab.at_client(refused).status(), "431");
   EXPECT_EQ(refused.origin, 0);
   const Ids too_much = get("/");
-  Pairs answer = ok_head;
+  Pairs answer = plain_ok;
   answer.insert(answer.end(), over.begin(), over.end());
   respond(too_much, answer, {.body = "x"});
   EXPECT_EQ(lab.at_client(too_much).status(), "502");
@@ -413,7 +413,7 @@ TEST_F(Http2Flow, WhatCannotBeRecordedEndsTheConnection) {
   start();
   const Ids ids = get("/");
   lab.requests->can_record = false;
-  respond(ids, ok_head, {.body = "x"});
+  respond(ids, plain_ok, {.body = "x"});
   EXPECT_EQ(lab.end, RelayEnd::failed);
   EXPECT_EQ(lab.at_client(ids).status(), "");
 }
@@ -451,7 +451,7 @@ RC_GTEST_PROP(Http2FlowProperty, BodiesArriveWhateverTheWindows, ()) {
     for (; answered < lab.origin->arrived.size(); ++answered) {
       const std::int32_t stream = lab.origin->arrived[answered];
       const std::string path = lab.origin->messages[stream].field(":path");
-      lab.origin->respond(stream, ok_head, {.body = pattern(std::stoul(path.substr(1)))});
+      lab.origin->respond(stream, plain_ok, {.body = pattern(std::stoul(path.substr(1)))});
     }
   } while (lab.step());
   RC_ASSERT(lab.origin->arrived.size() == sizes.size());

@@ -89,8 +89,8 @@ void Http2Relay::pass_response(Exchange& exchange, bool is_end) {
     return;
   }
   if (!keys.is_readable(response)) {
-    refuse_response(exchange, "encoded",
-                    "the answer is encoded, so it cannot be searched for the secret");
+    refuse_response(exchange, "encoded-response",
+                    "the origin's answer is encoded, so it cannot be searched for the secret");
     return;
   }
   record(exchange, response.status);
@@ -110,7 +110,10 @@ void Http2Relay::OriginEvents::on_data(std::int32_t stream, std::string_view byt
   }
   exchange->down.came(bytes.size());
   if (exchange->scrub) {
+    const std::size_t before = exchange->scrub->found();
     exchange->down.add(exchange->scrub->pass(bytes));
+    // At once: the client may leave before the answer ends.
+    relay_.tell_scrubbed(exchange->scrub->found() - before);
   } else {
     exchange->down.add(bytes);
   }
@@ -123,8 +126,9 @@ void Http2Relay::OriginEvents::on_end(std::int32_t stream) {
 
 void Http2Relay::end_response(Exchange& exchange) {
   if (exchange.scrub) {
+    const std::size_t before = exchange.scrub->found();
     exchange.down.add(exchange.scrub->rest());
-    tell_scrubbed(exchange.scrub->found());
+    tell_scrubbed(exchange.scrub->found() - before);
   }
   if (!exchange.down.trailers.empty()) {
     tell_scrubbed(sides_.requests.keys().scrub(exchange.down.trailers));

@@ -10,8 +10,8 @@ namespace {
 
 using support::head_of;
 using support::Heard;
-using support::ok_head;
 using support::Pairs;
+using support::plain_ok;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
 using Kind = core::SecretPlace::Kind;
@@ -139,7 +139,7 @@ TEST_F(Http2Secret, InTheWrongBodyItIsRefused) {
   EXPECT_EQ(lab.at_origin(split).body, "");
   // It comes after the answer has begun.
   const Ids late = post("/late");
-  respond(late, ok_head, {.body = "answer", .is_whole = false});
+  respond(late, plain_ok, {.body = "answer", .is_whole = false});
   lab.client->add(late.client, placeholder);
   lab.pump();
   EXPECT_EQ(lab.at_client(late).closed, NGHTTP2_CANCEL);
@@ -189,7 +189,7 @@ TEST_F(Http2Secret, AnEncodedAnswerIsNotPassedOn) {
   EXPECT_TRUE(lab.at_client(ids).has_ended);
   EXPECT_FALSE(lab.at_client(ids).body.contains("unreadable"));
   EXPECT_EQ(lab.at_origin(ids).closed, NGHTTP2_CANCEL);
-  EXPECT_EQ(lab.requests->refusals, (Refusals{{"/", "encoded"}}));
+  EXPECT_EQ(lab.requests->refusals, (Refusals{{"/", "encoded-response"}}));
   EXPECT_TRUE(lab.requests->records.empty());
 }
 

@@ -7,9 +7,9 @@ namespace {
 
 using support::head_of;
 using support::Heard;
-using support::ok_head;
 using support::Pairs;
 using support::pattern;
+using support::plain_ok;
 using support::Said;
 using Ids = support::Http2Lab::Ids;
 using Records = std::vector<std::pair<std::string, int>>;
@@ -88,7 +88,7 @@ TEST_F(Http2Test, OthersGoOnWhileOneWaitsForItsVerdict) {
   EXPECT_EQ(lab.requests->waiting, 1);
   EXPECT_EQ(waiting.origin, 0);
   const Ids other = get("/other");
-  respond(other, ok_head, {.body = "x"});
+  respond(other, plain_ok, {.body = "x"});
   EXPECT_TRUE(lab.at_client(other).has_ended);
   lab.client->add(waiting.client, " and more");
   lab.client->end(waiting.client, {{"x-check", "sum"}});
@@ -221,7 +221,7 @@ TEST_F(Http2Test, InformationalResponsesPass) {
   EXPECT_TRUE(lab.requests->records.empty());
   lab.client->end(ids.client);
   lab.pump();
-  respond(ids, ok_head, {.body = "done"});
+  respond(ids, plain_ok, {.body = "done"});
   EXPECT_EQ(lab.at_client(ids).body, "done");
   EXPECT_EQ(lab.requests->records, (Records{{"/", 200}}));
 }
@@ -240,14 +240,14 @@ TEST_F(Http2Test, TrailersPassBothWays) {
   const Ids ids = post("/", {.body = "a", .trailers = {{"x-up", "1"}, {"x-up", "2"}}});
   EXPECT_EQ(lab.at_origin(ids).trailers, (Pairs{{"x-up", "1"}, {"x-up", "2"}}));
   EXPECT_TRUE(lab.at_origin(ids).has_ended);
-  respond(ids, ok_head, {.body = "b", .trailers = {{"grpc-status", "0"}}});
+  respond(ids, plain_ok, {.body = "b", .trailers = {{"grpc-status", "0"}}});
   EXPECT_EQ(lab.at_client(ids).trailers, (Pairs{{"grpc-status", "0"}}));
   EXPECT_EQ(lab.at_client(ids).body, "b");
   EXPECT_TRUE(lab.at_client(ids).has_ended);
   // Without any body between.
   const Ids bare = post("/", {.trailers = {{"x-up", "3"}}});
   EXPECT_EQ(lab.at_origin(bare).trailers, (Pairs{{"x-up", "3"}}));
-  respond(bare, ok_head, {.trailers = {{"x-down", "4"}}});
+  respond(bare, plain_ok, {.trailers = {{"x-down", "4"}}});
   EXPECT_EQ(lab.at_client(bare).trailers, (Pairs{{"x-down", "4"}}));
 }
 
@@ -269,7 +269,7 @@ TEST_F(Http2Test, EventsArriveBeforeTheStreamEnds) {
 TEST_F(Http2Test, BothDirectionsOfAStreamAreIndependent) {
   start();
   const Ids ids = post("/chat");
-  respond(ids, ok_head, {.is_whole = false});
+  respond(ids, plain_ok, {.is_whole = false});
   for (const std::string word : {"one", "two", "three"}) {
     lab.client->add(ids.client, word);
     lab.pump();
@@ -305,7 +305,7 @@ TEST_F(Http2Test, ResetsPassBothWays) {
     lab.pump();
     EXPECT_EQ(lab.at_client(down).closed, code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);
     const Ids half = get("/");
-    respond(half, ok_head, {.body = "half", .is_whole = false});
+    respond(half, plain_ok, {.body = "half", .is_whole = false});
     lab.origin->reset(half.origin, code);
     lab.pump();
     EXPECT_EQ(lab.at_client(half).closed, code == NGHTTP2_NO_ERROR ? NGHTTP2_INTERNAL_ERROR : code);

@@ -2,9 +2,12 @@
 
 #include <openssl/x509_vfy.h>
 
+#include <optional>
+
 #include "base/format.h"
 #include "seal/conversation.h"
 #include "seal/relay.h"
+#include "seal/signal.h"
 
 namespace capgate::seal {
 namespace {
@@ -29,6 +32,10 @@ Served failed(std::string text) {
   return {.how = Served::How::done, .ending = Ending::failed, .text = std::move(text)};
 }
 
+bool is_greeted(const Served& served) {
+  return served.how == Served::How::done && served.ending == Ending::closed;
+}
+
 }  // namespace
 
 SealTerminator::SealTerminator(Parts parts, Authority authority, Roots roots, Values values)
@@ -39,18 +46,15 @@ SealTerminator::SealTerminator(Parts parts, Authority authority, Roots roots, Va
 
 SealTerminator::~SealTerminator() = default;
 
-// The origin comes first: what it speaks is what the client is offered, and if its certificate is
-// not good the client has heard nothing from us yet.
-Async<Served> SealTerminator::shake_hands(Conversation& conversation, const Arrival& arrival) {
-  const auto& limits = parts_.policy.limits;
-  const std::string& host = arrival.flow.host.text;
+Async<Served> SealTerminator::greet_origin(Conversation& conversation, const Arrival& arrival) {
+  const Tls::Endpoint endpoint{arrival.flow.host.text, arrival.flow.port};
   const std::string offered = spoken_protocols(arrival.hello.protocols);
-  SslPtr to_origin = tls_.to_origin({host, arrival.flow.port}, offered);
-  if (!to_origin) co_return failed(tls_.problem());
-  conversation.add_origin(std::move(to_origin));
+  SslPtr ssl = tls_.to_origin(endpoint, offered);
+  if (!ssl) co_return failed(tls_.problem());
+  conversation.add_origin(std::move(ssl));
   TlsStream& origin = conversation.origin();
-  switch (
-      co_await origin.handshake(parts_.loop.now() + std::chrono::seconds(limits.dial_seconds))) {
+  const auto patience = std::chrono::seconds(parts_.policy.limits.dial_seconds);
+  switch (co_await origin.handshake(parts_.loop.now() + patience)) {
     case Shaken::done: break;
     case Shaken::taken_away: co_return Served{.how = Served::How::taken_away};
     case Shaken::failed: {
@@ -63,13 +67,17 @@ Async<Served> SealTerminator::shake_hands(Conversation& conversation, const Arri
                                       X509_verify_cert_error_string(verdict))};
     }
   }
-  conversation.protocol() = origin.protocol();
+  tls_.remember_protocol(endpoint, offered, origin.protocol());
+  co_return Served{};
+}
 
-  SslPtr to_client = tls_.to_client(host, conversation.protocol());
-  if (!to_client) co_return failed(tls_.problem());
-  conversation.add_client(std::move(to_client), arrival.hello_bytes);
-  switch (co_await conversation.client().handshake(parts_.loop.now() +
-                                                   std::chrono::seconds(limits.hello_seconds))) {
+// `conversation.protocol()` is what it is offered.
+Async<Served> SealTerminator::greet_client(Conversation& conversation, const Arrival& arrival) {
+  SslPtr ssl = tls_.to_client(arrival.flow.host.text, conversation.protocol());
+  if (!ssl) co_return failed(tls_.problem());
+  conversation.add_client(std::move(ssl), arrival.hello_bytes);
+  const auto patience = std::chrono::seconds(parts_.policy.limits.hello_seconds);
+  switch (co_await conversation.client().handshake(parts_.loop.now() + patience)) {
     case Shaken::done: co_return Served{};
     case Shaken::taken_away: co_return Served{.how = Served::How::taken_away};
     case Shaken::failed: break;
@@ -80,13 +88,49 @@ Async<Served> SealTerminator::shake_hands(Conversation& conversation, const Arri
              last_error()));
 }
 
+// The origin comes first: what it speaks is what the client is offered, and if its certificate is
+// not good the client has heard nothing from us yet. An origin that was verified before and resumes
+// the session shows no certificate, and speaks what it spoke then: nothing has to wait for it.
+Async<Served> SealTerminator::shake_hands(Conversation& conversation, const Arrival& arrival) {
+  const auto expected = tls_.expected_protocol({arrival.flow.host.text, arrival.flow.port},
+                                               spoken_protocols(arrival.hello.protocols));
+  if (expected) {
+    conversation.protocol() = *expected;
+    co_return co_await greet_both(conversation, arrival);
+  }
+  Served served = co_await greet_origin(conversation, arrival);
+  if (!is_greeted(served)) co_return served;
+  conversation.protocol() = conversation.origin().protocol();
+  co_return co_await greet_client(conversation, arrival);
+}
+
+Async<Served> SealTerminator::greet_both(Conversation& conversation, const Arrival& arrival) {
+  std::optional<Served> of_client;
+  Signal client_done;
+  const auto greet = [&]() -> egress::Task {
+    of_client = co_await greet_client(conversation, arrival);
+    client_done.notify();
+  };
+  greet();
+  const Served served = co_await greet_origin(conversation, arrival);
+  const bool is_other =
+      is_greeted(served) && conversation.origin().protocol() != conversation.protocol();
+  if ((!is_greeted(served) || is_other) && !of_client) conversation.client().cancel();
+  while (!of_client) co_await client_done;
+  if (conversation.is_left()) co_return Served{.how = Served::How::taken_away};
+  if (is_greeted(served) && !is_other) co_return *std::move(of_client);
+  // The next connection waits for the origin again, and shows the client what is wrong with it.
+  tls_.forget({arrival.flow.host.text, arrival.flow.port});
+  co_return failed(is_other ? "the origin speaks something else than before" : served.text);
+}
+
 Async<Served> SealTerminator::serve(egress::Tunnel& tunnel, Arrival arrival) {
   Conversation conversation({parts_.loop, parts_.policy, parts_.journal, values_, keyrings_},
                             tunnel, arrival.flow);
   live_.emplace(&tunnel, &conversation);
   Served served = co_await shake_hands(conversation, arrival);
   if (conversation.is_left()) co_return Served{.how = Served::How::taken_away};
-  if (served.how == Served::How::done && served.ending == Ending::closed) {
+  if (is_greeted(served)) {
     const Sides sides{.loop = parts_.loop,
                       .client = conversation.client(),
                       .origin = conversation.origin(),

@@ -36,6 +36,9 @@ class SealTerminator final : public egress::Terminator {
 
  private:
   egress::Async<Served> shake_hands(Conversation& conversation, const Arrival& arrival);
+  egress::Async<Served> greet_origin(Conversation& conversation, const Arrival& arrival);
+  egress::Async<Served> greet_client(Conversation& conversation, const Arrival& arrival);
+  egress::Async<Served> greet_both(Conversation& conversation, const Arrival& arrival);
 
   Parts parts_;
   Tls tls_;

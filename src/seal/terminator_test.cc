@@ -71,6 +71,42 @@ TEST_F(TerminatorTest, ShowsTheClientABrokenCertificateAndNothingElse) {
   EXPECT_TRUE(tells(R"("reason":"certificate")")) << log();
 }
 
+// The client's answer begins before the origin's is over, so a certificate that has become bad
+// since is shown by the connection after that.
+TEST_F(TerminatorTest, GreetsBothAtOnceWhereTheOriginIsKnown) {
+  begin_sealed();
+  Authority stranger = authority_for("localhost");
+  const sys::Fd sockets[] = {captured(), captured(), captured()};
+  play([&] {
+    std::thread origin_side([&] {
+      for (Authority* authority : {&outer_, &stranger, &stranger, &stranger}) {
+        const sys::Fd accepted = accept_from(origin);
+        Peer server = Peer::server(accepted, *authority);
+        EXPECT_EQ(server.shaken, authority == &outer_);
+        if (!server.shaken) continue;
+        (void)server.hear("\r\n\r\n");
+        server.say("HTTP/1.1 204 No Content\r\n\r\n");
+        (void)server.hear("\r\n");
+      }
+    });
+    {
+      Peer client = Peer::client(sockets[0], inner_);
+      EXPECT_TRUE(client.shaken);
+      client.say(request("GET /"));
+      EXPECT_EQ(client.hear("\r\n"), "HTTP/1.1 204 No Content\r\n");
+      ::shutdown(sockets[0].get(), SHUT_RDWR);
+    }
+    Peer second = Peer::client(sockets[1], inner_);
+    EXPECT_EQ(second.verdict(), X509_V_OK);
+    EXPECT_EQ(second.hear("\r\n"), "");
+    const Peer third = Peer::client(sockets[2], inner_);
+    EXPECT_EQ(third.verdict(), X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
+    origin_side.join();
+  });
+  EXPECT_TRUE(tells(R"("reason":"handshake")")) << log();
+  EXPECT_TRUE(tells(R"("reason":"certificate")")) << log();
+}
+
 TEST_F(TerminatorTest, RefusesWhatIsNotTls) {
   begin_sealed();
   const sys::Fd socket = captured();

@@ -31,11 +31,6 @@ int own_index() {
   return index;
 }
 
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "." : path.substr(0, std::max<std::size_t>(slash, 1));
-}
-
 }  // namespace
 
 std::string last_error() {
@@ -44,14 +39,14 @@ std::string last_error() {
   return reason == nullptr ? "no reason given" : reason;
 }
 
-std::vector<std::string> directories_of(const Roots& roots) {
+std::vector<std::string> places_of(const Roots& roots) {
   std::vector<std::string> out = {"/etc/ssl",
                                   "/etc/pki",
                                   "/etc/ca-certificates",
                                   "/usr/lib/ssl",
                                   "/usr/share/ca-certificates",
                                   "/usr/local/share/ca-certificates"};
-  if (!roots.file.empty()) out.push_back(parent_of(roots.file));
+  if (!roots.file.empty()) out.push_back(roots.file);
   if (!roots.directory.empty()) out.push_back(roots.directory);
   return out;
 }
@@ -147,13 +142,37 @@ SSL_CTX* Tls::client_context(const std::string& host) {
 
 // Called when an origin gives a ticket, as often as it does. 1: the session is ours.
 int Tls::keep_session(SSL* ssl, SSL_SESSION* session) {
-  auto* kept = static_cast<std::deque<SessionPtr>*>(SSL_get_ex_data(ssl, own_index()));
-  if (kept == nullptr || SSL_SESSION_is_resumable(session) != 1) return 0;
-  kept->emplace_back(session);
-  if (kept->size() > most_sessions) kept->pop_front();
+  auto* origin = static_cast<Origin*>(SSL_get_ex_data(ssl, own_index()));
+  if (origin == nullptr || SSL_SESSION_is_resumable(session) != 1) return 0;
+  origin->sessions.emplace_back(session);
+  if (origin->sessions.size() > most_sessions) origin->sessions.pop_front();
   return 1;
 }
 
+std::optional<std::string> Tls::expected_protocol(const Endpoint& endpoint,
+                                                  std::string_view offered) const {
+  const auto found = origins_.find(endpoint);
+  if (found == origins_.end() || found->second.sessions.empty()) return std::nullopt;
+  if (found->second.offered != offered || !found->second.is_known) return std::nullopt;
+  return found->second.chosen;
+}
+
+void Tls::remember_protocol(const Endpoint& endpoint, std::string_view offered,
+                            std::string_view chosen) {
+  Origin& origin = origins_[endpoint];
+  origin.offered = offered;
+  origin.chosen = chosen;
+  origin.is_known = true;
+}
+
+// Its place stays: an SSL may point to it.
+void Tls::forget(const Endpoint& endpoint) {
+  Origin& origin = origins_[endpoint];
+  origin.sessions.clear();
+  origin.is_known = false;
+}
+
+// OpenSSL's signature. NOLINTNEXTLINE(readability-function-size)
 int Tls::choose_protocol(SSL* ssl, const unsigned char** out, unsigned char* out_size,
                          const unsigned char* /*in*/, unsigned /*in_size*/, void* /*unused*/) {
   // It is one of those that the client has offered: the origin chose from them.
@@ -178,12 +197,12 @@ SslPtr Tls::to_origin(const Endpoint& endpoint, std::string_view protocols) {
                           static_cast<unsigned>(protocols.size())) != 0) {
     return fail("TLS cannot be set up");
   }
-  auto& kept = sessions_[endpoint];
-  if (SSL_set_ex_data(ssl.get(), own_index(), &kept) != 1) return fail("TLS cannot be set up");
+  Origin& origin = origins_[endpoint];
+  if (SSL_set_ex_data(ssl.get(), own_index(), &origin) != 1) return fail("TLS cannot be set up");
   // The newest, once.
-  if (!kept.empty()) {
-    if (SSL_set_session(ssl.get(), kept.back().get()) != 1) ERR_clear_error();
-    kept.pop_back();
+  if (!origin.sessions.empty()) {
+    if (SSL_set_session(ssl.get(), origin.sessions.back().get()) != 1) ERR_clear_error();
+    origin.sessions.pop_back();
   }
   SSL_set_connect_state(ssl.get());
   return ssl;

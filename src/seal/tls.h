@@ -32,8 +32,8 @@ struct Roots {
   std::string directory;  // as SSL_CERT_DIR says; empty: the usual one
 };
 
-// What must stay readable for them: the directories of both, and where certificates are kept.
-[[nodiscard]] std::vector<std::string> directories_of(const Roots& roots);
+// What must stay readable for them: both, and where certificates are kept.
+[[nodiscard]] std::vector<std::string> places_of(const Roots& roots);
 
 class Tls {
  public:
@@ -53,6 +53,15 @@ class Tls {
   [[nodiscard]] SslPtr to_origin(const Endpoint& endpoint, std::string_view protocols);
   // `protocol`: what the origin chose; empty: nothing is chosen. It must outlive the handshake.
   [[nodiscard]] SslPtr to_client(const std::string& host, const std::string& protocol);
+
+  // What the origin will choose, if it is going to resume a session and chose so before. It was
+  // verified then, so its certificate is not asked for again.
+  [[nodiscard]] std::optional<std::string> expected_protocol(const Endpoint& endpoint,
+                                                             std::string_view offered) const;
+  void remember_protocol(const Endpoint& endpoint, std::string_view offered,
+                         std::string_view chosen);
+  // The next connection begins anew.
+  void forget(const Endpoint& endpoint);
 
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
@@ -82,8 +91,15 @@ class Tls {
   Roots roots_;
   ContextPtr origin_context_;
   std::map<std::string, ClientContext> client_contexts_;  // by host
-  // As many as endpoints carry secrets. An SSL points to its own.
-  std::map<Endpoint, std::deque<SessionPtr>> sessions_;
+  // What is known of an endpoint from earlier connections. As many as endpoints carry secrets.
+  struct Origin {
+    std::deque<SessionPtr> sessions;
+    std::string offered;
+    std::string chosen;
+    bool is_known = false;  // both of them
+  };
+  // An SSL points to its own, so none is ever removed.
+  std::map<Endpoint, Origin> origins_;
   std::string problem_;
 };
 

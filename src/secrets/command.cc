@@ -90,6 +90,8 @@ class SignalsHeld {
   }
   SignalsHeld(const SignalsHeld&) = delete;
   SignalsHeld& operator=(const SignalsHeld&) = delete;
+  SignalsHeld(SignalsHeld&&) = delete;
+  SignalsHeld& operator=(SignalsHeld&&) = delete;
   ~SignalsHeld() {
     (void)::sigaction(SIGCHLD, &child_, nullptr);
     (void)::sigprocmask(SIG_SETMASK, &mask_, nullptr);
@@ -119,6 +121,8 @@ class Running {
   Running(pid_t pid, sys::Fd terminal) : pid_(pid), terminal_(std::move(terminal)) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
+  Running(Running&&) = delete;
+  Running& operator=(Running&&) = delete;
   ~Running() { (void)end(); }
 
   // Kills what is left of its group, and reaps it: its wait status.

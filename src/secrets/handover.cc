@@ -52,7 +52,7 @@ class Reader {
     T out;
     const auto bytes = text(sizeof(T));
     if (!bytes) return std::nullopt;
-    std::memcpy(&out, bytes->data(), sizeof(T));
+    std::memcpy(&out, bytes->data(), bytes->size());
     return out;
   }
   std::optional<std::string_view> text(std::size_t size) {

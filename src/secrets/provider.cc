@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 
 namespace capgate::secrets {
@@ -56,20 +57,36 @@ Result<void> check_reference(const Binding& binding, Span where) {
   return refuse(where, format("{} names no secret", quoted(text)), std::string(providers_help));
 }
 
+// Who writes one of these means a shell; that there is none would be noticed late, as a token that
+// does not work.
+bool is_of_shell(std::string_view word) {
+  constexpr std::string_view operators[] = {"|", "||", "&&", "&", ";", "<", ">", ">>"};
+  return contains(operators, word);
+}
+
 // Spaces separate, quotes keep together; nothing else means anything.
 Result<std::vector<std::string>> cut_words(std::string_view text, std::size_t offset) {
   std::vector<std::string> words;
   bool in_word = false;
+  bool is_quoted = false;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == ' ' || c == '\t') {
       in_word = false;
       continue;
     }
-    if (!std::exchange(in_word, true)) words.emplace_back();
+    if (!std::exchange(in_word, true)) {
+      words.emplace_back();
+      is_quoted = false;
+    }
     if (c != '\'' && c != '"') {
       words.back() += c;
-      continue;
+      const bool is_last = i + 1 == text.size() || text[i + 1] == ' ' || text[i + 1] == '\t';
+      if (!is_last || is_quoted || !is_of_shell(words.back())) continue;
+      return refuse(
+          Span::at(offset + i + 1 - words.back().size(), offset + i + 1),
+          format("cmd: runs a program without a shell, and {} is the shell's", words.back()),
+          "put it into a script of yours, or write cmd:sh -c '...'");
     }
     const std::size_t end = text.find(c, i + 1);
     if (end == std::string_view::npos) {
@@ -78,6 +95,7 @@ Result<std::vector<std::string>> cut_words(std::string_view text, std::size_t of
                     "close it, or quote it with the other");
     }
     words.back() += text.substr(i + 1, end - i - 1);
+    is_quoted = true;
     i = end;
   }
   if (words.empty() || words.front().empty()) {
@@ -101,13 +119,13 @@ Result<void> read_refinement(std::string_view text, Binding& binding, Span where
   return {};
 }
 
-Result<Provider> find_provider(std::string_view name, Span where) {
+Result<Provider> find_provider(std::string_view name, std::string_view variable, Span where) {
   const auto* const found = std::ranges::find(known, name, &Known::name);
   if (found != known.end()) return found->provider;
   std::array<std::string_view, known.size()> names;
   std::ranges::transform(known, names.begin(), &Known::name);
   const auto best = closest(name, names);
-  return refuse(where, "there is no such provider",
+  return refuse(where, format("there is no such provider for {}", variable),
                 best ? format("did you mean {}:?", *best) : std::string(providers_help));
 }
 
@@ -118,7 +136,8 @@ Result<Binding> parse_binding(std::string_view text) {
   const std::size_t colon = equals == std::string_view::npos ? equals : text.find(':', equals);
   if (colon == std::string_view::npos) {
     // Without the text: somebody may have written the secret itself.
-    return refuse(Span::at(0, text.size()), "a secret is bound by NAME=PROVIDER:REF",
+    return refuse(Span::at(0, text.size()),
+                  "a secret is bound by NAME=PROVIDER:REF; its value never stands here",
                   std::string(providers_help));
   }
   Binding out{.name = std::string(text.substr(0, equals))};
@@ -126,7 +145,7 @@ Result<Binding> parse_binding(std::string_view text) {
   const std::string_view head = text.substr(equals + 1, colon - equals - 1);
   const Span head_span = Span::at(equals + 1, colon);
   const std::size_t question = head.find('?');
-  out.provider = TRY(find_provider(head.substr(0, question), head_span));
+  out.provider = TRY(find_provider(head.substr(0, question), out.name, head_span));
   if (question != std::string_view::npos) {
     if (out.provider != Provider::cmd) {
       return refuse(head_span, format("{} takes no refinement", quoted(head.substr(0, question))),

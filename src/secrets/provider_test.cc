@@ -32,6 +32,8 @@ TEST(ParseBinding, EachProvider) {
 }
 
 TEST(ParseBinding, WordsOfACommand) {
+  EXPECT_EQ(parse_binding("T=cmd:sh -c 'a | b' '|' x|y")->command,
+            (Words{"sh", "-c", "a | b", "|", "x|y"}));
   EXPECT_EQ(parse_binding("T=cmd:op read 'op://a b/c' \"d 'e\"f  g")->command,
             (Words{"op", "read", "op://a b/c", "d 'ef", "g"}));
   EXPECT_EQ(parse_binding("T=cmd:echo '' $HOME;ls")->command, (Words{"echo", "", "$HOME;ls"}));
@@ -71,6 +73,8 @@ TEST(ParseBinding, MistakesSayWhatToWrite) {
       {"T=cmd:  ", {6, 8}, "names no program"},
       {"T=cmd:'' a", {6, 10}, "names no program"},
       {"T=cmd:pass 'a", {11, 13}, "without its other one"},
+      {"T=cmd:pass show a | head -1", {18, 19}, "is the shell's"},
+      {"T=cmd:pass a &&", {13, 15}, "is the shell's"},
       {"T=cmd?ttl=0:a", {2, 11}, "cmd has no"},
       {"T=cmd?ttl=99999999999:a", {2, 21}, "cmd has no"},
       {"T=cmd?yaml:a", {2, 10}, "cmd has no"},

@@ -51,7 +51,7 @@ bool leave_supervisor(int channel, pid_t supervisor) {
 }
 
 void say(const Problem& problem) {
-  (void)sys::write_all(STDERR_FILENO, format("capgate: {}\n", problem.message));
+  (void)!sys::write_all(STDERR_FILENO, format("capgate: {}\n", problem.message));
 }
 
 std::optional<Resolved> renew(const Binding& binding, const Context& context) {
@@ -104,7 +104,7 @@ bool answer(int channel, const Binding& binding, const Context& context) {
 
 }  // namespace
 
-std::expected<Renewer, Problem> start_renewer(std::vector<Binding> bindings,
+std::expected<Renewer, Problem> start_renewer(const std::vector<Binding>& bindings,
                                               const Context& context) {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {

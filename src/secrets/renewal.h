@@ -43,7 +43,7 @@ struct Renewer {
   void end();
 };
 
-[[nodiscard]] std::expected<Renewer, Problem> start_renewer(std::vector<Binding> bindings,
+[[nodiscard]] std::expected<Renewer, Problem> start_renewer(const std::vector<Binding>& bindings,
                                                             const Context& context);
 
 }  // namespace capgate::secrets

@@ -36,6 +36,8 @@ std::unexpected<Problem> refuse_read(std::string_view what, int error) {
   return refuse(format("cannot read {}: {}", what, std::strerror(error)),
                 error == ENOMEM || error == EAGAIN
                     ? "secrets are kept in locked memory: raise the limit (ulimit -l)"
+                : what.starts_with('~') || what.starts_with('$')
+                    ? "write the whole path: no shell has put in your home"
                     : "check the name, and that you can read it");
 }
 

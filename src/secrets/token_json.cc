@@ -202,7 +202,8 @@ std::optional<std::int64_t> parse_time(std::string_view text) {
   const auto offset = parse_offset(rest);
   if (!offset) return std::nullopt;
   const std::int64_t day_start = sys_days(date).time_since_epoch().count() * std::int64_t{86400};
-  return day_start + field(11) * 3600 + field(14) * 60 + field(17) - *offset;
+  return day_start + std::int64_t{field(11)} * 3600 + std::int64_t{field(14)} * 60 + field(17) -
+         *offset;
 }
 
 std::expected<Token, std::string> read_token(Secret printed, std::int64_t now) {

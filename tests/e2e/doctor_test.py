@@ -20,7 +20,7 @@ from cases import Case
 
 CHECKS = ["namespaces", "id-map", "loopback", "private-mounts", "tmpfs", "proc", "pivot",
           "landlock", "seccomp", "listener", "cgroup", "memfd-exec", "any-address", "redirect",
-          "broker", "audit"]
+          "broker", "audit", "locked-memory", "broker-tls", "store"]
 CALLS = {"x86_64": {"clone3": 435, "socket": 41, "ioctl": 16, "landlock_create_ruleset": 444, "seccomp": 317,
                     "memfd_create": 319, "pivot_root": 155, "fsopen": 430},
          "aarch64": {"clone3": 435, "socket": 198, "ioctl": 29, "landlock_create_ruleset": 444, "seccomp": 277,
@@ -64,8 +64,10 @@ class DoctorCase(Case):
         super().setUp()
         self.program = self.tree.path("capgate")
         self.broker = self.tree.path("capgate-broker")
+        self.tls_broker = self.tree.path("capgate-broker-tls")
+        self.store = self.tree.path("capgate-store")
         self.state = self.tree.directory("state")
-        for path in (self.program, self.broker):
+        for path in (self.program, self.broker, self.tls_broker, self.store):
             shutil.copy(os.path.join(os.path.dirname(launch.CAPGATE), os.path.basename(path)), path)
             os.chmod(path, 0o755)
 
@@ -142,7 +144,8 @@ class ThisHost(DoctorCase):
             self.assertEqual(file.read(), mounts)
         own = [pid for pid in os.listdir("/proc") if pid.isdigit() and self.is_own(pid)]
         self.assertEqual(own, [])
-        self.assertEqual(sorted(os.listdir(self.tree.root)), ["capgate", "capgate-broker", "state"])
+        self.assertEqual(sorted(os.listdir(self.tree.root)), 
+                         ["capgate", "capgate-broker", "capgate-broker-tls", "capgate-store", "state"])
         self.assertEqual(os.listdir(self.state), [])
 
     def is_own(self, pid):
@@ -292,11 +295,25 @@ class Network(DoctorCase):
         os.chmod(self.state, 0o755)
         self.assertEqual(self.diagnose(0, uid=0)["findings"]["audit"]["status"], "ok")
 
+    def test_no_programs_for_secrets(self):
+        for path, check, word in ((self.tls_broker, "broker-tls", "to="), (self.store, "store", "store:")):
+            os.remove(path)
+            value = self.diagnose(0)
+            remedy = self.assert_limited(value, check, f"no-{check}", word)
+            self.assertIn(f"install {os.path.basename(path)}", remedy)
+
+    def test_too_little_memory_to_lock(self):
+        for uid in (0, launch.ORDINARY):
+            value = self.diagnose(0, uid=uid, before=("/usr/bin/prlimit", "--memlock=65536:65536"))
+            remedy = self.assert_limited(value, "locked-memory", "memory-not-locked", "env:inject")
+            self.assertRegex(remedy, "(?i)memlock")
+            self.assertEqual(value["findings"]["broker-tls"]["status"], "ok")
+
     def test_without_namespaces_it_is_untested(self):
         value = self.diagnose(6, errors={"clone3": errno.EPERM})
         for check in ("any-address", "redirect"):
             self.assertEqual(value["findings"][check]["status"], "untested")
-        for check in ("broker", "audit"):
+        for check in ("broker", "audit", "locked-memory", "broker-tls", "store"):
             self.assertEqual(value["findings"][check]["status"], "ok")
 
 

@@ -120,6 +120,7 @@ class EgressCase(Case):
         self.lab = Module.lab
         self.lab.far.clear()
         self.lab.near.clear()
+        self.lab.vault.clear()
         self.home = self.tree.directory("home")
         self.work = self.tree.directory("work")
         self.clients = self.lab.tree.path("clients")

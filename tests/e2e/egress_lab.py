@@ -58,6 +58,7 @@ class Lab:
             self.pid = child_of(self.process.pid)
             self.far = undo.enter_context(Records(f"{self.inner}/far"))
             self.near = undo.enter_context(Records(f"{self.inner}/near"))
+            self.vault = undo.enter_context(Records(f"{self.inner}/vault"))
             self.undo = undo.pop_all()
 
     def close(self):

@@ -297,6 +297,28 @@ class InSandboxTest(RunCase):
         said = self.refusal(SEALED, env=self.environment(SSL_CERT_FILE="/nonexistent"))
         self.assertIn("cannot read the certificates in /nonexistent: No such file", said)
 
+    def test_roots_that_the_broker_cannot_read_are_refused(self):
+        """Started by root it is another user. A name below the working directory, and a link, are
+        found."""
+        with open(HOST_BUNDLE, encoding="utf-8") as bundle:
+            roots = self.file("private/roots.pem", bundle.read(), 0o600)
+        os.symlink("roots.pem", os.path.join(self.work, "private/link.pem"))
+        for name in ("private/roots.pem", "private/link.pem"):
+            self.output(SEALED, ["/usr/bin/true"], cwd=self.work,
+                        env=self.environment(SSL_CERT_FILE=name))
+        env = self.environment(SSL_CERT_FILE=roots)
+        self.assertIn(f"SSL_CERT_FILE, {roots}, cannot be read by user",
+                      self.refusal(SEALED, env=env, uid=0))
+
+    def test_the_report_says_what_is_sealed(self):
+        report = self.report(SEALED, ["/usr/bin/true"])
+        held = [each["guarantee"] for each in report["guarantees"]]
+        self.assertIn("the value of E2E_TOKEN is not in the sandbox, and goes into requests to "
+                      "api.example.org:443 alone", held)
+        self.assertTrue(any("values of sealed secrets" in line for line in report["notHeld"]))
+        held = self.report([], ["/usr/bin/true"])["guarantees"]
+        self.assertNotIn("E2E_TOKEN", str(held))
+
     def test_without_sealed_secrets_nothing_is_there(self):
         code = ("import os\n"
                 "print(os.path.exists('/etc/capgate'), 'SSL_CERT_FILE' in os.environ)")

@@ -10,7 +10,7 @@
 
 namespace capgate::support {
 
-inline const Pairs ok_head{{":status", "200"}};
+inline const Pairs plain_ok{{":status", "200"}};
 
 // So that a byte in the wrong place is seen.
 [[nodiscard]] inline std::string pattern(std::size_t size) {
@@ -38,7 +38,7 @@ class Http2Case : public testing::Test {
   Http2Lab::Ids post(std::string_view path, Said said = {.is_whole = false}) {
     return lab.ask(head_of("POST", path), std::move(said));
   }
-  void respond(Http2Lab::Ids ids, const Pairs& head = ok_head) {
+  void respond(Http2Lab::Ids ids, const Pairs& head = plain_ok) {
     lab.origin->respond(ids.origin, head);
     lab.pump();
   }

@@ -6,7 +6,10 @@
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <span>
 #include <string_view>
 
@@ -60,6 +63,11 @@ std::expected<Extras, std::string> set_up(egress::Broker& broker) {
   if (!authority) return std::unexpected(format("the authority: {}", authority.error()));
   const egress::Policy& policy = broker.policy();
   const seal::Roots roots{.file = policy.roots_file, .directory = policy.roots_directory};
+  // The broker need not be the user who started capgate.
+  if (!roots.file.empty() && ::access(roots.file.c_str(), R_OK) != 0) {
+    return std::unexpected(format("SSL_CERT_FILE, {}, cannot be read by user {}: {}", roots.file,
+                                  ::getuid(), std::strerror(errno)));
+  }
   auto terminator = std::make_shared<seal::SealTerminator>(
       seal::SealTerminator::Parts{broker.loop(), policy, broker.journal()}, *std::move(authority),
       roots, seal::Values(broker.loop(), std::move(handover->values), renewal_channel()));
@@ -67,7 +75,7 @@ std::expected<Extras, std::string> set_up(egress::Broker& broker) {
   Extras out;
   out.begin = [raw = terminator.get()] { raw->begin(); };
   out.kept = std::move(terminator);
-  out.needs = {.directories = directories_of(roots), .locked_memory = true};
+  out.needs = {.readable = places_of(roots), .locked_memory = true};
   return out;
 }
 

@@ -19,6 +19,8 @@ RAW, RAW6 = "44.128.0.20", "2a0e:44::20"
 DATABASE = "44.128.0.30"
 STUB = "44.128.0.40"       # counts what arrives at the web's ports and answers plain HTTP
 VICTIM = "44.128.0.41"     # the same; what no rule of a test allows
+VAULT = "44.128.0.50"      # services that take tokens: vault.py
+VAULT_RAW_PORT = 8443
 CLOSED = "44.128.0.90"     # answers, but nobody listens
 SILENT = "44.129.0.1"      # whatever is sent there is lost
 METADATA = "169.254.169.254"
@@ -29,6 +31,10 @@ CARRIER = "100.64.0.5"
 FAR4 = ("44.128.0.0/24", METADATA + "/32", PRIVATE + "/32", CARRIER + "/32")
 FAR6 = ("2a0e:44::/64", PRIVATE6 + "/128")
 LOST4 = "44.129.0.0/24"
+
+VAULT_NAMES = ("api.github.com", "vault.example.test", "other-vault.example.test")
+# At the same place, each with a certificate that no client accepts.
+BROKEN_NAMES = ("expired.example.test", "self-signed.example.test", "misnamed.example.test")
 
 NAMES = {
     "api.example.test": [API, API6],
@@ -44,6 +50,7 @@ NAMES = {
     "twin.example.test": [CLOSED, API],       # the first address is dead
     "lost.example.test": [SILENT, API],       # the first one never answers
     "silent.example.test": [SILENT],
+    **dict.fromkeys((*VAULT_NAMES, *BROKEN_NAMES), [VAULT]),
     "private.example.test": [PRIVATE],
     "private6.example.test": [PRIVATE6],
     "carrier.example.test": [CARRIER],
@@ -58,7 +65,7 @@ NAMES = {
 # Names of the web server's certificate.
 WEB_NAMES = ("api.example.test", "v4.example.test", "v6.example.test", "twin.example.test",
              "lost.example.test", "other.example.test", "git.example.test", "evil.test",
-             "db.example.test")
+             "db.example.test", *VAULT_NAMES)
 WEB_ADDRESSES = (API, API6, OTHER, GIT, EVIL, EVIL6, DATABASE)
 
 # (address, port, what listens there); stubs.py says what each does.

@@ -8,6 +8,7 @@ import addresses
 import network
 import web
 from stubs import Stubs
+from vault import Vault
 
 
 def configure():
@@ -26,6 +27,8 @@ async def serve(root):
     stubs = Stubs()
     await stubs.listen(addresses.STUBS)
     await stubs.listen_for_orders(f"{root}/far")
+    vault = Vault(root)
+    await vault.listen()
     print("ready", flush=True)
     await asyncio.Event().wait()
 

@@ -12,9 +12,11 @@ events {{ worker_connections 512; }}
 http {{
   client_body_temp_path {root}/t1; proxy_temp_path {root}/t2; fastcgi_temp_path {root}/t3;
   uwsgi_temp_path {root}/t4; scgi_temp_path {root}/t5;
+  ssl_protocols TLSv1.2 TLSv1.3;
   log_format seen '$server_addr:$server_port sni=$ssl_server_name host=$http_host $request';
   access_log {root}/web.log seen;
   ssl_certificate {root}/web.pem; ssl_certificate_key {root}/web.key;
+  map $http_upgrade $vault_connection {{ default Upgrade; "" close; }}
   {servers}
 }}
 """
@@ -32,6 +34,22 @@ SERVER = """
     location /socket {{
       proxy_pass http://{stub}:80; proxy_http_version 1.1;
       proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection "Upgrade";
+    }}
+  }}
+"""
+
+VAULT = """
+  server {{
+    listen {address}:80; listen {address}:443 ssl http2;
+    server_name {names};
+    ssl_certificate {root}/{certificate}.pem; ssl_certificate_key {root}/{certificate}.key;
+    client_max_body_size 0; large_client_header_buffers 8 64k; chunked_transfer_encoding on;
+    location / {{
+      proxy_pass http://unix:{root}/vault.http; proxy_http_version 1.1;
+      proxy_buffering off; proxy_request_buffering off; proxy_set_header Host $http_host;
+      proxy_set_header Connection $vault_connection; proxy_set_header Upgrade $http_upgrade;
+      proxy_set_header TE $http_te;
+      add_trailer X-Trailer "at the end";
     }}
   }}
 """
@@ -55,6 +73,11 @@ def settings(root):
                       f"listen {host}:8443 ssl http2;", f"listen {host}:8080;"]
         servers.append(SERVER.format(listen="\n    ".join(lines), name=name, root=root,
                                      stub=addresses.STUB))
+    certificates = {"web": " ".join(addresses.VAULT_NAMES),
+                    **{name: name for name in addresses.BROKEN_NAMES}}
+    for certificate, names in certificates.items():
+        servers.append(VAULT.format(address=addresses.VAULT, names=names, root=root,
+                                    certificate=certificate))
     return SETTINGS.format(root=root, servers="".join(servers))
 
 
@@ -73,6 +96,21 @@ def make_certificates(root):
     openssl("req", "-x509", *key, "-subj", "/CN=lab", "-keyout", at("web.key"), "-out",
             at("web.pem"), "-CA", at("ca.pem"), "-CAkey", at("ca.key"), "-addext",
             "subjectAltName=" + ",".join(names), "-addext", "basicConstraints=critical,CA:FALSE")
+
+
+def make_broken_certificates(root):
+    """One that has expired, one that nobody signed, and one of another name."""
+    expired, self_signed, misnamed = addresses.BROKEN_NAMES
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    for name, said, days in ((expired, expired, "-1"), (misnamed, "elsewhere.test", "2")):
+        at = f"{root}/{name}".__add__
+        openssl("req", "-new", *key, "-subj", "/CN=lab", "-keyout", at(".key"), "-out", at(".csr"),
+                "-addext", f"subjectAltName=DNS:{said}")
+        openssl("x509", "-req", "-in", at(".csr"), "-out", at(".pem"), "-days", days, "-CA",
+                f"{root}/ca.pem", "-CAkey", f"{root}/ca.key", "-copy_extensions", "copyall")
+    at = f"{root}/{self_signed}".__add__
+    openssl("req", "-x509", *key, "-days", "2", "-subj", "/CN=lab", "-keyout", at(".key"), "-out",
+            at(".pem"), "-addext", f"subjectAltName=DNS:{self_signed}")
 
 
 def make_site(root):
@@ -96,6 +134,7 @@ def make_site(root):
 
 def prepare(root):
     make_certificates(root)
+    make_broken_certificates(root)
     make_site(root)
     with open(f"{root}/nginx.conf", "w", encoding="utf-8") as file:
         file.write(settings(root))
