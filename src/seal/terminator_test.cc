@@ -81,7 +81,7 @@ TEST_F(TerminatorTest, GreetsBothAtOnceWhereTheOriginIsKnown) {
     std::thread origin_side([&] {
       for (Authority* authority : {&outer_, &stranger, &stranger, &stranger}) {
         const sys::Fd accepted = accept_from(origin);
-        Peer server = Peer::server(accepted, *authority);
+        TlsPeer server = TlsPeer::server(accepted, *authority);
         EXPECT_EQ(server.shaken, authority == &outer_);
         if (!server.shaken) continue;
         (void)server.hear("\r\n\r\n");
@@ -90,16 +90,16 @@ TEST_F(TerminatorTest, GreetsBothAtOnceWhereTheOriginIsKnown) {
       }
     });
     {
-      Peer client = Peer::client(sockets[0], inner_);
+      TlsPeer client = TlsPeer::client(sockets[0], inner_);
       EXPECT_TRUE(client.shaken);
       client.say(request("GET /"));
       EXPECT_EQ(client.hear("\r\n"), "HTTP/1.1 204 No Content\r\n");
       ::shutdown(sockets[0].get(), SHUT_RDWR);
     }
-    Peer second = Peer::client(sockets[1], inner_);
+    TlsPeer second = TlsPeer::client(sockets[1], inner_);
     EXPECT_EQ(second.verdict(), X509_V_OK);
     EXPECT_EQ(second.hear("\r\n"), "");
-    const Peer third = Peer::client(sockets[2], inner_);
+    const TlsPeer third = TlsPeer::client(sockets[2], inner_);
     EXPECT_EQ(third.verdict(), X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
     origin_side.join();
   });
