@@ -292,6 +292,7 @@ bool AuditLog::write_line() {
 }
 
 bool AuditLog::append(const AuditEvent& event) {
+  is_written_ = false;
   if (!is_usable_ || !take_back()) return false;
   compose(event);
   if (!write_line()) return false;
@@ -300,6 +301,7 @@ bool AuditLog::append(const AuditEvent& event) {
   sha256_hex(line, std::span<char, 64>(previous_.data(), 64));
   ++sequence_;
   ends_line_ = false;
+  is_written_ = true;
   return true;
 }
 

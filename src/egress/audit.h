@@ -82,6 +82,8 @@ class AuditLog {
   // False if the whole line could not be written (a full disk): what it tells must not happen. What
   // was written of it is taken back.
   [[nodiscard]] bool append(const AuditEvent& event);
+  // What append() said last.
+  [[nodiscard]] bool is_written() const { return is_written_; }
 
   // Why append() refuses or has refused last, for people: "No space left on device", "it is not an
   // audit log". Empty before that, so it also tells whether the file can be gone on with.
@@ -103,6 +105,7 @@ class AuditLog {
   std::uint64_t sequence_ = 0;
   std::uint64_t last_flow_ = 0;  // read from the file
   bool goes_on_ = false;
+  bool is_written_ = true;
   bool is_usable_ = true;                // false: the file is something else
   bool ends_line_ = false;               // the last line lacks its newline
   std::optional<std::uint64_t> excess_;  // where a line begins that is still to be taken back

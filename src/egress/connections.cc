@@ -42,7 +42,7 @@ Connections::Connections(Loop& loop, const Policy& policy, NameBook& names, Jour
       tunnels_(loop, policy.limits.idle_seconds, policy.limits.bytes,
                [this](Tunnel& tunnel, Ending ending) {
                  if (terminator_ != nullptr) terminator_->ended(tunnel);
-                 std::erase(redialling_, &tunnel);
+                 std::erase(redialling_, tunnel.record().number);
                  journal_.close(tunnel.record(), tunnel.bytes(LaneName::to_origin),
                                 tunnel.bytes(LaneName::to_client), ending_name(ending));
                  if (ending == Ending::limited) tell_used_up();

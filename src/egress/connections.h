@@ -126,7 +126,7 @@ class Connections {
   OwnAddresses own_;
   Tunnels tunnels_;
   Terminator* terminator_ = nullptr;
-  std::vector<const Tunnel*> redialling_;
+  std::vector<std::uint64_t> redialling_;  // numbers of flows
   std::size_t opening_ = 0;
 };
 

@@ -40,9 +40,9 @@ Async<bool> Connections::terminate(Tunnel& tunnel, Attempt& attempt) {
 Async<bool> Connections::show_certificate(Tunnel& tunnel, Attempt& attempt) {
   const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.dial_seconds);
   // Nobody waits on the tunnel's sockets meanwhile, so its end is heard of here.
-  redialling_.push_back(&tunnel);
+  redialling_.push_back(attempt.record.number);
   Dialled again = co_await dial(loop_, {attempt.dialled}, attempt.flow.port, deadline);
-  if (std::erase(redialling_, &tunnel) == 0) co_return false;
+  if (std::erase(redialling_, attempt.record.number) == 0) co_return false;
   if (!again.socket) {
     tunnels_.end(tunnel, Ending::failed);
     co_return false;

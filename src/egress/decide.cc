@@ -46,9 +46,15 @@ bool is_spoken_here(const Rule& rule, const Flow& flow) {
   return false;
 }
 
+// One inside TLS that is terminated: a secret may stand in it.
+bool is_sealed_request(const Flow& flow) { return flow.terminated && !flow.method.empty(); }
+
 Reason judge_name(const Rule& rule, const Flow& flow) {
-  if (rule.connect.refinements.sni == Sni::any) return Reason::allowed;
-  if (flow.speech == Speech::tls && is_address(flow.host)) return Reason::allowed;
+  // What says that names need not agree speaks of TLS, not of where a secret goes.
+  if (!is_sealed_request(flow)) {
+    if (rule.connect.refinements.sni == Sni::any) return Reason::allowed;
+    if (flow.speech == Speech::tls && is_address(flow.host)) return Reason::allowed;
+  }
   if (flow.said_is_invalid) return Reason::other_name;
   if (!flow.said) return Reason::no_name;
   if (*flow.said != flow.host) return Reason::other_name;
@@ -74,8 +80,7 @@ Reason judge_speech(const Rule& rule, const Flow& flow) {
   const NetRefinements& refine = rule.connect.refinements;
   if (flow.speech == Speech::http) return judge_request(refine, flow);
   if (flow.encrypted_hello && refine.sni == Sni::strict) return Reason::inner_name_unknown;
-  const bool is_request = flow.terminated && !flow.method.empty();
-  return is_request ? judge_request(refine, flow) : Reason::allowed;
+  return is_sealed_request(flow) ? judge_request(refine, flow) : Reason::allowed;
 }
 
 Reason judge_address(const Policy& policy, const Rule& rule, const Flow& flow) {

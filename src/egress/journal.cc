@@ -14,6 +14,8 @@ namespace {
 constexpr std::chrono::minutes quiet{1};
 // A server could invent endless names: of more than this many in a minute only the number is told.
 constexpr std::size_t most_subjects = 512;
+// The same for requests that are refused.
+constexpr std::size_t most_refusals = 1000;
 
 std::string print_destination(std::string_view host, std::uint16_t port) {
   const bool is_ipv6 = host.find(':') != std::string_view::npos;
@@ -104,7 +106,19 @@ void Journal::tell_refusal(const FlowRecord& record, const Flow& /*flow*/, Audit
                     print_remedy(event.remedy)));
 }
 
+bool Journal::has_room_for_refusal() {
+  if (loop_.now() - refusals_since_ >= quiet) {
+    refusals_since_ = loop_.now();
+    refusals_ = 0;
+  }
+  return ++refusals_ <= most_refusals;
+}
+
 bool Journal::request(const FlowRecord& record, const RequestNote& note) {
+  if (!note.reason.empty() && log_.is_written() && !has_room_for_refusal()) {
+    tell_limit("requests", "too many refused requests in a minute to tell of each");
+    return log_.is_written();
+  }
   AuditEvent event{.kind = AuditEvent::Kind::request};
   event.flow = record.number;
   event.host = record.host;

@@ -48,8 +48,11 @@ class Journal {
     std::string_view remedy;
     const Rule* rule = nullptr;
   };
-  // One request of a terminated connection. False: it could not be written.
+  // One request of a terminated connection. False: it could not be written. Refusals cost a server
+  // nothing, so of more than a number of them in a minute only the number is told.
   [[nodiscard]] bool request(const FlowRecord& record, const RequestNote& note);
+  // False: the last line could not be written. The next one is tried all the same.
+  [[nodiscard]] bool is_written() const { return log_.is_written(); }
   [[nodiscard]] bool allow_inbound(const FlowRecord& record);
   void close(const FlowRecord& record, std::uint64_t sent, std::uint64_t received,
              std::string_view reason);
@@ -80,6 +83,7 @@ class Journal {
   // The subject if it is to be told now; null: it was, less than a minute ago.
   [[nodiscard]] Repeat* news(Subject subject, std::string_view key);
   [[nodiscard]] bool has_room(std::string_view name);
+  [[nodiscard]] bool has_room_for_refusal();
   void tell(Repeat& repeat);
   void tell_repeats();
   // `text` holds foreign text only as audit_text() gives it.
@@ -92,6 +96,8 @@ class Journal {
   AuditLog log_;
   int stderr_;
   std::uint64_t flows_ = 0;
+  Time refusals_since_;
+  std::size_t refusals_ = 0;
   std::map<std::string, Repeat, std::less<>> repeats_;
   std::map<std::string, Time, std::less<>> said_;
 };

@@ -55,6 +55,29 @@ TEST_F(JournalTest, GoesOnWhereAnotherBrokerStopped) {
   EXPECT_EQ(next.next_flow(), 8U);
 }
 
+// They cost a server nothing.
+TEST_F(JournalTest, TellsOfSoManyRefusedRequestsAMinute) {
+  const FlowRecord record{.number = 1, .host = "a.test", .port = 443};
+  const auto refuse = [&] {
+    (void)journal.request(record, {.method = "GET", .path = "/", .reason = "other-path"});
+  };
+  for (int i = 0; i < 1200; ++i) refuse();
+  EXPECT_EQ(count_of(R"("reason":"other-path")", log()), 1000U);
+  EXPECT_EQ(count_of(R"("reason":"requests")", log()), 1U);
+  EXPECT_TRUE(journal.request(record, {.method = "GET", .path = "/", .status = 200}));
+  EXPECT_EQ(count_of(R"("status":200)", log()), 1U);
+}
+
+TEST_F(JournalTest, KnowsThatTheLastLineWasNotWritten) {
+  EXPECT_TRUE(journal.is_written());
+  ASSERT_TRUE(journal.begin());
+  Journal full(loop, policy, audit.get(), diagnostics.get());
+  ASSERT_EQ(::fcntl(audit.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  const FlowRecord record{.number = 1, .host = "a.test", .port = 443};
+  EXPECT_FALSE(full.request(record, {.method = "GET", .path = "/", .status = 200}));
+  EXPECT_FALSE(full.is_written());
+}
+
 TEST_F(JournalTest, TellsASubjectOnceAMinuteAndItsRepeatsAtTheEnd) {
   for (int i = 0; i < 5; ++i) journal.tell_dns(refused_name("evil.test"));
   journal.tell_dns(refused_name("other.test"));

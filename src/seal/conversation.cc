@@ -65,12 +65,10 @@ egress::Flow Conversation::flow_of(const Request& request) const {
   return flow;
 }
 
-Async<std::expected<void, Refused>> Conversation::admit(Request& request) {
+Async<std::expected<Admission, Refused>> Conversation::admit(Request& request) {
   const Request as_sent{.method = request.method, .target = request.target};
   const egress::Flow flow = flow_of(request);
   const egress::Verdict verdict = decide(parts_.policy, flow);
-  rule_ = verdict.rule;
-  used_.clear();
   if (!verdict.is_allowed()) {
     const std::string text = explain(verdict, flow);
     const std::string better = remedy(verdict, flow);
@@ -79,43 +77,50 @@ Async<std::expected<void, Refused>> Conversation::admit(Request& request) {
                                                     .reason = reason_name(verdict.reason),
                                                     .text = text,
                                                     .remedy = better,
-                                                    .rule = rule_});
+                                                    .rule = verdict.rule});
     std::string body = format("capgate: {}\n", text);
     if (!better.empty()) body += format("to allow it: {}\n", better);
     co_return std::unexpected(Refused{.text = std::move(body)});
   }
   if (!co_await renew_for_all()) co_return std::unexpected(Refused{});
-  keys_ = parts_.keyrings.at(flow_.host, flow_.port);
-  auto swapped = keys_.swap(request);
-  if (!swapped) {
-    const Misuse& misuse = swapped.error();
-    Refused refused = refuse(as_sent, misuse.reason, misuse.text);
-    if (misuse.reason == "not-renewed") refused.status = 503;
+  if (!parts_.journal.is_written()) {
+    Refused refused = refuse(as_sent, "audit", "the audit log cannot be written");
+    refused.status = 503;
     co_return std::unexpected(std::move(refused));
   }
-  for (const std::string& name : *swapped) used_ += used_.empty() ? name : "," + name;
-  co_return {};
+  keys_ = parts_.keyrings.at(flow_.host, flow_.port);
+  auto swapped = keys_.swap(request);
+  if (!swapped) co_return std::unexpected(refuse(as_sent, swapped.error(), verdict.rule));
+  co_return Admission{.rule = verdict.rule, .secrets = *std::move(swapped)};
+}
+
+Refused Conversation::refuse(const Request& as_sent, const Misuse& misuse,
+                             const egress::Rule* rule) {
+  if (!is_left_) {
+    (void)parts_.journal.request(tunnel_.record(), {.method = as_sent.method,
+                                                    .path = path_of(as_sent.target),
+                                                    .reason = misuse.reason,
+                                                    .text = misuse.text,
+                                                    .rule = rule});
+  }
+  return {.status = misuse.reason == "not-renewed" ? 503 : 403,
+          .text = format("capgate: {}\n", misuse.text)};
 }
 
 Refused Conversation::refuse(const Request& as_sent, std::string_view reason,
                              std::string_view text) {
-  if (!is_left_) {
-    (void)parts_.journal.request(tunnel_.record(), {.method = as_sent.method,
-                                                    .path = path_of(as_sent.target),
-                                                    .reason = reason,
-                                                    .text = text,
-                                                    .rule = rule_});
-  }
-  return {.text = format("capgate: {}\n", text)};
+  return refuse(as_sent, {.reason = reason, .name = {}, .text = std::string(text)}, nullptr);
 }
 
-bool Conversation::record(const Request& as_sent, int status) {
+bool Conversation::record(const Request& as_sent, const Admission& admission, int status) {
   if (is_left_) return false;
+  std::string names;
+  for (const std::string& name : admission.secrets) names += names.empty() ? name : "," + name;
   return parts_.journal.request(tunnel_.record(), {.method = as_sent.method,
                                                    .path = path_of(as_sent.target),
                                                    .status = status,
-                                                   .secrets = used_,
-                                                   .rule = rule_});
+                                                   .secrets = names,
+                                                   .rule = admission.rule});
 }
 
 void Conversation::tell_scrubbed(std::size_t count) {

@@ -38,22 +38,22 @@ class Conversation final : public Requests {
   void leave();
   [[nodiscard]] bool is_left() const { return is_left_; }
 
-  Async<std::expected<void, Refused>> admit(Request& request) override;
+  Async<std::expected<Admission, Refused>> admit(Request& request) override;
   [[nodiscard]] const Keyring& keys() const override { return keys_; }
   Refused refuse(const Request& as_sent, std::string_view reason, std::string_view text) override;
-  [[nodiscard]] bool record(const Request& as_sent, int status) override;
+  [[nodiscard]] bool record(const Request& as_sent, const Admission& admission,
+                            int status) override;
   void tell_scrubbed(std::size_t count) override;
   void count(egress::LaneName lane, std::size_t bytes) override;
 
  private:
   [[nodiscard]] Async<bool> renew_for_all();
+  Refused refuse(const Request& as_sent, const Misuse& misuse, const egress::Rule* rule);
   [[nodiscard]] egress::Flow flow_of(const Request& request) const;
 
   Parts parts_;
   egress::Tunnel& tunnel_;
   egress::Flow flow_;
-  const egress::Rule* rule_ = nullptr;  // that allowed the last request
-  std::string used_;                    // names, with commas: what it was given
   std::string protocol_;
   std::unique_ptr<TlsStream> origin_;
   std::unique_ptr<TlsStream> client_;

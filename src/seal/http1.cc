@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/format.h"
 #include "seal/http1_relay.h"
@@ -61,7 +62,7 @@ Http1Relay::Http1Relay(const Sides& sides)
 
 egress::Task Http1Relay::pass_answers_beside(Http1Relay& relay) {
   (void)co_await relay.pass_answers();
-  relay.answers_over_.set();
+  relay.answers_over_.notify();
 }
 
 Async<RelayEnd> Http1Relay::run() {
@@ -119,7 +120,7 @@ void Http1Relay::stop(RelayEnd end) {
     sides_.client.cancel();
     sides_.origin.cancel();
   }
-  answered_.set();
+  answered_.notify();
 }
 
 void Http1Relay::stop_refusing(const Refused& refused, int status) {
@@ -155,7 +156,7 @@ Async<bool> Http1Relay::drain_client() {
 Async<RelayEnd> Http1Relay::part() {
   if (end_ == RelayEnd::taken_away) co_return end_;
   if (exchange_.is_open && !exchange_.is_recorded) {
-    (void)sides_.requests.record(exchange_.as_sent, 0);
+    (void)sides_.requests.record(exchange_.as_sent, exchange_.admission, 0);
   }
   if (!farewell_.empty()) {
     // In the middle of an answer nothing else can be said.

@@ -66,7 +66,7 @@ Async<bool> Http1Relay::pass_answer() {
 
   exchange_.is_answering = false;
   exchange_.is_open = false;
-  answered_.set();
+  answered_.notify();
   co_return !is_over_;
 }
 
@@ -114,7 +114,7 @@ Async<bool> Http1Relay::pass_final(ResponseHead head) {
     co_return false;
   }
   exchange_.is_recorded = true;
-  if (!sides_.requests.record(exchange_.as_sent, head.response.status)) {
+  if (!sides_.requests.record(exchange_.as_sent, exchange_.admission, head.response.status)) {
     stop(RelayEnd::failed);
     co_return false;
   }

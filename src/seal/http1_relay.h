@@ -7,35 +7,17 @@
 // that is not an answer.
 #pragma once
 
-#include <coroutine>
 #include <cstddef>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "seal/http1_body.h"
 #include "seal/http1_read.h"
 #include "seal/relay.h"
+#include "seal/signal.h"
 
 namespace capgate::seal {
-
-// One coroutine waits for what another one does.
-class Signal {
- public:
-  [[nodiscard]] bool await_ready() const { return is_set_; }
-  void await_suspend(std::coroutine_handle<> waiting) { waiting_ = waiting; }
-  void await_resume() { is_set_ = false; }
-  // Nothing of `this` may be touched after the resumed one: it may have ended with its owner.
-  void set() {
-    is_set_ = true;
-    if (const auto waiting = std::exchange(waiting_, nullptr)) waiting.resume();
-  }
-
- private:
-  bool is_set_ = false;
-  std::coroutine_handle<> waiting_;
-};
 
 // What has come from one side and was not used yet.
 class Inbox {
@@ -69,6 +51,7 @@ class Http1Relay {
   // The request whose answer is awaited.
   struct Exchange {
     Request as_sent;
+    Admission admission;
     bool is_open = false;       // until its answer has ended
     bool is_recorded = false;   //
     bool is_body_sent = false;  //

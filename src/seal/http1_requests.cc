@@ -42,13 +42,6 @@ void append_chunk_secretly(std::string& out, std::string& data) {
   data.clear();
 }
 
-void wipe_secrets(Request& request) {
-  if (request.target_is_secret) secrets::wipe(request.target);
-  for (Field& field : request.fields) {
-    if (field.is_secret) secrets::wipe(field.value);
-  }
-}
-
 Field* find_length(Request& request) {
   const auto found = std::ranges::find_if(
       request.fields, [](const Field& field) { return is_field(field, "content-length"); });
@@ -107,12 +100,13 @@ Async<bool> Http1Relay::pass_request() {
     stop_refusing(refused, refused.status);
     co_return false;
   }
-  const auto admitted = co_await sides_.requests.admit(head->request);
+  auto admitted = co_await sides_.requests.admit(head->request);
   if (is_over_) {
     wipe_secrets(head->request);
     co_return false;
   }
   if (!admitted) co_return co_await refuse_request(*head, admitted.error());
+  exchange_.admission = *std::move(admitted);
   co_return co_await pass_admitted(*std::move(head));
 }
 
@@ -211,6 +205,7 @@ bool Http1Relay::take_body(std::string& out, Unframer& unframer, BodySwap& body)
     }
     from_client_.drop(piece.size);
   }
+  exchange_.admission.add(body.used());
   if (unframer.is_malformed()) {
     refuse_malformed("has a chunk that is none");
     return false;
@@ -222,6 +217,7 @@ bool Http1Relay::take_body(std::string& out, Unframer& unframer, BodySwap& body)
     return false;
   }
   append_secretly(out, *rest);
+  exchange_.admission.add(body.used());
   return true;
 }
 

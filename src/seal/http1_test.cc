@@ -204,6 +204,7 @@ TEST_F(Http1Test, AShortBodyGetsItsExactNewLength) {
     expect_answers(ok);
     expect_still_works();
   });
+  EXPECT_EQ(requests->used.at(0), Strings{"TOKEN"});
 }
 
 TEST_F(Http1Test, ALongBodyWhoseLengthMayChangeIsChunked) {

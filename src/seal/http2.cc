@@ -122,11 +122,12 @@ egress::Task Http2Relay::judge(Exchange& exchange) {
   ++running_;
   ++judging_;
   exchange.is_judging = true;
-  const std::expected<void, Refused> verdict = co_await sides_.requests.admit(exchange.request);
+  std::expected<Admission, Refused> verdict = co_await sides_.requests.admit(exchange.request);
   exchange.is_judging = false;
   --judging_;
   if (!is_stopping_) {
     if (verdict) {
+      exchange.admission = *std::move(verdict);
       forward(exchange);
     } else if (!exchange.is_client_closed) {
       answer(exchange, verdict.error());

@@ -50,6 +50,7 @@ struct Exchange {
   std::optional<BodySwap> swap;
   std::optional<Scrub> scrub;
 
+  Admission admission;
   bool is_judging = false;
   bool is_admitted = false;
   bool is_recorded = false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "egress/http_target.h"
 #include "seal/http2_relay.h"
 
 namespace capgate::seal {
@@ -185,6 +186,9 @@ std::optional<Refused> Http2Relay::check_head(Exchange& exchange) {
   }
   if (exchange.request.method == "CONNECT" || exchange.has_protocol) {
     return refuse(405, "CONNECT leads nowhere from here");
+  }
+  if (!egress::parse_target(exchange.request.method, exchange.request.target)) {
+    return refuse(400, "the path of the request can be read in more than one way");
   }
   if (exchange.scheme != "https") return refuse(400, "the scheme of the request is not https");
   if (!settle_authority(exchange)) {

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "seal/http2_relay.h"
-#include "secrets/secret.h"
 
 namespace capgate::seal {
 namespace {
@@ -25,13 +24,6 @@ std::uint32_t known_code(std::uint32_t code) {
 // The stream ended without an error, but before its message did.
 std::uint32_t code_of_cut(std::uint32_t code) {
   return code == NGHTTP2_NO_ERROR ? std::uint32_t{NGHTTP2_INTERNAL_ERROR} : known_code(code);
-}
-
-void wipe_secrets(Request& request) {
-  if (request.target_is_secret) secrets::wipe(request.target);
-  for (Field& field : request.fields) {
-    if (field.is_secret) secrets::wipe(field.value);
-  }
 }
 
 }  // namespace
@@ -218,7 +210,8 @@ void Http2Relay::note_origin_closed(Exchange& exchange, std::uint32_t code) {
 // Once for each request that was admitted.
 void Http2Relay::record(Exchange& exchange, int status) {
   if (!exchange.is_admitted || std::exchange(exchange.is_recorded, true)) return;
-  if (!sides_.requests.record(exchange.as_sent, status)) must_stop_ = true;
+  if (exchange.swap) exchange.admission.add(exchange.swap->used());
+  if (!sides_.requests.record(exchange.as_sent, exchange.admission, status)) must_stop_ = true;
 }
 
 void Http2Relay::tell_scrubbed(std::size_t count) {

@@ -67,6 +67,33 @@ TEST_F(Http2Secret, InThePathItIsNeverIndexed) {
   EXPECT_EQ(lab.requests->records.at(0).first, "/a?key=" + placeholder);
 }
 
+TEST_F(Http2Secret, EachRequestIsRecordedWithItsOwnSecrets) {
+  seal(Kind::header);
+  const Ids first = lab.ask(head_of("GET", "/a", {{"authorization", "Bearer " + placeholder}}));
+  const Ids second = get("/b");
+  respond(first);
+  respond(second);
+  ASSERT_EQ(lab.requests->records.size(), 2U);
+  EXPECT_EQ(lab.requests->used, (std::vector<std::vector<std::string>>{{"TOKEN"}, {}}));
+}
+
+TEST_F(Http2Secret, ASecretInTheBodyIsRecorded) {
+  seal(Kind::body);
+  respond(post("/", {.body = "token=" + placeholder}));
+  EXPECT_EQ(lab.requests->used, (std::vector<std::vector<std::string>>{{"TOKEN"}}));
+}
+
+// Some origins cut it at the "#", others do not, and rules speak of paths.
+TEST_F(Http2Secret, ATargetOfTwoMeaningsIsRefused) {
+  seal(Kind::header);
+  for (const std::string_view path : {"/a#/../b", "/a\xc3\xa4"}) {
+    const std::int32_t id = lab.client->request(head_of("GET", path));
+    lab.pump();
+    EXPECT_EQ(lab.client->messages[id].status(), "400") << path;
+  }
+  EXPECT_TRUE(lab.origin->arrived.empty());
+}
+
 TEST_F(Http2Secret, WhatTheClientNeverIndexesIsNotIndexedByUs) {
   start();
   const Ids ids = lab.ask(head_of("GET", "/", {{"x-hidden", "h"}, {"x-plain", "a"}}));

@@ -32,7 +32,8 @@ Keyring Keyrings::at(const core::HostPattern& host, std::uint16_t port) {
                     .placeholder = seal.placeholder,
                     .as = seal.env.as,
                     .is_bound_here = goes_to(seal, host, port),
-                    .value = values[i]});
+                    .value = values[i],
+                    .former = values_.sent(seal.env.name)});
   }
   Keyring keyring(std::move(keys));
   made_.insert_or_assign(place, Made{.values = std::move(values), .keyring = keyring});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "secrets/secret.h"
 
 namespace capgate::seal {
 
@@ -15,6 +16,13 @@ const Field* find_field(const std::vector<Field>& fields, std::string_view lower
   const auto found = std::ranges::find_if(
       fields, [&](const Field& field) { return is_field(field, lower_case_name); });
   return found == fields.end() ? nullptr : &*found;
+}
+
+void wipe_secrets(Request& request) {
+  if (request.target_is_secret) secrets::wipe(request.target);
+  for (Field& field : request.fields) {
+    if (field.is_secret) secrets::wipe(field.value);
+  }
 }
 
 }  // namespace capgate::seal

@@ -32,4 +32,7 @@ struct Response {
 [[nodiscard]] const Field* find_field(const std::vector<Field>& fields,
                                       std::string_view lower_case_name);
 
+// Once it has been sent.
+void wipe_secrets(Request& request);
+
 }  // namespace capgate::seal

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "egress/loop.h"
+#include "egress/policy.h"
 #include "egress/tunnel.h"
 #include "seal/message.h"
 #include "seal/stream.h"
@@ -24,6 +25,13 @@ namespace capgate::seal {
 struct Refused {
   int status = 403;
   std::string text;  // for the body: which rule is missing, without any value
+};
+
+// What the audit log says of a request that was admitted.
+struct Admission {
+  const egress::Rule* rule = nullptr;
+  std::vector<std::string> secrets;  // variables whose values were put in; the body may add some
+  void add(const std::vector<std::string>& names);
 };
 
 // Judges and records requests. One per connection; `serve` in terminator.cc has the real one.
@@ -38,7 +46,7 @@ class Requests {
 
   // The endpoint's own Host, a rule for method and path, and the keys: `request` is ready to be
   // sent then (values put in). A refusal has been recorded. May wait for a secret to be renewed.
-  virtual Async<std::expected<void, Refused>> admit(Request& request) = 0;
+  virtual Async<std::expected<Admission, Refused>> admit(Request& request) = 0;
   // For bodies and responses; the values in it are those of the request that was admitted last.
   [[nodiscard]] virtual const Keyring& keys() const = 0;
   // A placeholder in the body, an unreadable response, a malformed message: recorded, and what is
@@ -47,7 +55,8 @@ class Requests {
                          std::string_view text) = 0;
   // The answer's head has come (status 0: it never did). `as_sent` is the head before admit(), or
   // at least its method and target. False: it cannot be recorded, so the connection ends.
-  [[nodiscard]] virtual bool record(const Request& as_sent, int status) = 0;
+  [[nodiscard]] virtual bool record(const Request& as_sent, const Admission& admission,
+                                    int status) = 0;
   // Something was scrubbed from an answer.
   virtual void tell_scrubbed(std::size_t count) = 0;
   // Bytes of either direction, for the limits and the audit log.

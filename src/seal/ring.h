@@ -16,9 +16,8 @@ namespace capgate::seal {
 // Values of the keys that are bound here, in all spellings that are scrubbed.
 struct ScrubTable {
   std::vector<const Key*> owners;    // by pattern
-  std::vector<std::size_t> as_such;  // by key: the pattern that is its value, or `none`
+  std::vector<std::size_t> as_such;  // patterns that are values, in the order of the keys
   std::unique_ptr<const Matcher> matcher;
-  static constexpr std::size_t none = SIZE_MAX;
 };
 
 struct Ring {

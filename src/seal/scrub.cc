@@ -35,16 +35,27 @@ Spellings spellings_of(std::string_view value) {
   return out;
 }
 
-bool is_scrubbed(const Key& key) { return key.is_bound_here && key.value != nullptr; }
+// Each value that an answer may hold, with its key.
+template <typename Each>
+void for_each_scrubbed(const Ring& ring, const Each& each) {
+  for (const Key& key : ring.keys) {
+    if (!key.is_bound_here) continue;
+    if (key.value != nullptr) each(key, key.value->view());
+    for (const secrets::Secret* former : key.former) {
+      if (former != key.value && !former->is_empty()) each(key, former->view());
+    }
+  }
+}
 
 bool is_current(const ScrubTable& table, const Ring& ring) {
-  for (std::size_t i = 0; i < ring.keys.size(); ++i) {
-    const Key& key = ring.keys[i];
-    const std::size_t pattern = table.as_such[i];
-    if (is_scrubbed(key) != (pattern != ScrubTable::none)) return false;
-    if (is_scrubbed(key) && table.matcher->pattern(pattern) != key.value->view()) return false;
-  }
-  return true;
+  std::size_t count = 0;
+  bool is_same = true;
+  for_each_scrubbed(ring, [&](const Key& /*key*/, std::string_view value) {
+    is_same = is_same && count < table.as_such.size() &&
+              table.matcher->pattern(table.as_such[count]) == value;
+    ++count;
+  });
+  return is_same && count == table.as_such.size();
 }
 
 std::shared_ptr<const ScrubTable> make_scrub_table(const Ring& ring) {
@@ -52,14 +63,13 @@ std::shared_ptr<const ScrubTable> make_scrub_table(const Ring& ring) {
   std::vector<Spellings> spellings;
   Matcher::Options options{
       .patterns = {}, .memory = Matcher::Memory::locked, .shortest = shortest_scrubbed};
-  for (const Key& key : ring.keys) {
-    table->as_such.push_back(is_scrubbed(key) ? options.patterns.size() : ScrubTable::none);
-    if (!is_scrubbed(key)) continue;
-    for (const Wiped& spelling : spellings.emplace_back(spellings_of(key.value->view()))) {
+  for_each_scrubbed(ring, [&](const Key& key, std::string_view value) {
+    table->as_such.push_back(options.patterns.size());
+    for (const Wiped& spelling : spellings.emplace_back(spellings_of(value))) {
       options.patterns.push_back(spelling.view());
       table->owners.push_back(&key);
     }
-  }
+  });
   // Without a value there is nothing to be kept secret, and locked memory is scarce.
   if (options.patterns.empty()) options.memory = Matcher::Memory::ordinary;
   table->matcher = std::make_unique<const Matcher>(options);
@@ -130,6 +140,8 @@ struct Scrub::State {
 };
 
 std::string_view Scrub::State::pass(std::string_view bytes, bool is_last) {
+  // A long answer may outlive a value: what it says next may hold the renewed one.
+  table = scrub_table(*ring);
   std::string_view text = bytes;
   if (!held.empty()) {
     joined.assign(held).append(bytes);

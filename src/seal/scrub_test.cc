@@ -54,6 +54,29 @@ TEST(Scrub, CountsWhatItFinds) {
   EXPECT_EQ(scrub.finish(), "v");
 }
 
+// A request may have held what was renewed since, and a long answer outlives a renewal.
+TEST(Scrub, OverwritesFormerValuesAndThoseOfARenewalMeanwhile) {
+  Secret current = *Secret::make("first-value-1");
+  Secret former;
+  Key key = key_of(current);
+  key.former = {&current, &former};
+  const Keyring keys({key});
+  Scrub scrub = keys.response_body();
+  EXPECT_EQ(scrub.push("first-value-1."), "ghp_012345678.");
+  former = std::move(current);
+  current = *Secret::make("second-value");
+  EXPECT_EQ(scrub.push("first-value-1 second-value."), "ghp_012345678 ghp_01234567.");
+  EXPECT_EQ(whole(keys, "first-value-1 second-value"), "ghp_012345678 ghp_01234567");
+}
+
+TEST(Scrub, OverwritesAValueThatHasExpired) {
+  const Secret expired = *Secret::make("first-value-1");
+  Key key = key_of(expired);
+  key.value = nullptr;
+  key.former = {&expired};
+  EXPECT_EQ(whole(Keyring({key}), "first-value-1"), "ghp_012345678");
+}
+
 TEST(Scrub, GivesWhatCameWithoutACopy) {
   const Secret secret = *Secret::make("value-12345");
   Scrub scrub = Keyring({key_of(secret)}).response_body();

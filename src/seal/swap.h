@@ -45,6 +45,8 @@ struct Key {
   core::SecretPlace as;
   bool is_bound_here = false;              // false: known only to be refused here
   const secrets::Secret* value = nullptr;  // null: it could not be renewed, requests are refused
+  // What requests may have held before: no longer put in, but scrubbed like the value.
+  std::vector<const secrets::Secret*> former;
 };
 
 struct Misuse {
@@ -73,7 +75,7 @@ class BodySwap {
   // renewed value would break it, the body is refused.
   [[nodiscard]] bool may_change_length() const;
   // The variables whose values were put in so far.
-  [[nodiscard]] std::vector<std::string> used() const;
+  [[nodiscard]] const std::vector<std::string>& used() const;
 
  private:
   friend class Keyring;
@@ -110,7 +112,8 @@ class Keyring {
 
   // In place: the names of the variables whose values were put in, or why the request is refused
   // (then `request` must not be used). Also makes what comes back readable: Accept-Encoding becomes
-  // identity, Range and If-Range are removed, where a key is bound here.
+  // identity, what asks for ranges and for compressed WebSockets is removed, where a key is bound
+  // here.
   [[nodiscard]] std::expected<std::vector<std::string>, Misuse> swap(Request& request) const;
   // By the head as the client sent it (its Content-Type says how a value is escaped).
   [[nodiscard]] BodySwap request_body(const Request& request) const;

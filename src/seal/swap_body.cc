@@ -126,7 +126,7 @@ std::expected<std::string, Misuse> BodySwap::push(std::string_view bytes) {
 }
 std::expected<std::string, Misuse> BodySwap::finish() { return std::string(TRY(rest())); }
 bool BodySwap::may_change_length() const { return state_->may_change_length; }
-std::vector<std::string> BodySwap::used() const { return state_->used; }
+const std::vector<std::string>& BodySwap::used() const { return state_->used; }
 
 BodySwap Keyring::request_body(const Request& request) const {
   return BodySwap(std::make_unique<BodySwap::State>(ring_, request));

@@ -263,7 +263,10 @@ void put_in(const Key& key, const Sighting& seen, Request& request) {
 void ask_for_readable(std::vector<Field>& fields) {
   bool is_asked = false;
   std::erase_if(fields, [&](Field& field) {
-    if (is_field(field, "range") || is_field(field, "if-range")) return true;
+    if (is_field(field, "range") || is_field(field, "request-range") ||
+        is_field(field, "if-range") || is_field(field, "sec-websocket-extensions")) {
+      return true;
+    }
     if (!is_field(field, "accept-encoding")) return false;
     field.value = "identity";
     return std::exchange(is_asked, true);

@@ -208,6 +208,8 @@ TEST_F(SwapHead, AsksForWhatCanBeRead) {
   Request request = get("/", {{.name = "Accept-Encoding", .value = "gzip"},
                               {.name = "Range", .value = "bytes=0-1"},
                               {.name = "If-Range", .value = "x"},
+                              {.name = "Request-Range", .value = "bytes=0-1"},
+                              {.name = "Sec-WebSocket-Extensions", .value = "permessage-deflate"},
                               {.name = "accept-encoding", .value = "br"},
                               {.name = "Accept", .value = "*/*"}});
   ASSERT_TRUE(Keyring({key({})}).swap(request));

@@ -1,131 +1,22 @@
 #include "seal/terminator.h"
 
 #include <gtest/gtest.h>
-#include <openssl/ssl.h>
 #include <sys/socket.h>
 
-#include "support/egress_stage.h"
-#include "support/temp_directory.h"
+#include "support/tls_stage.h"
 
 namespace capgate::seal {
 namespace {
 
 using support::accept_from;
+using support::authority_for;
 using support::end_of;
+using support::TlsPeer;
 
-constexpr std::string_view placeholder = "placeholder-0123456789abcdef";
-constexpr std::string_view value = "the-real-value-of-the-token!";
+constexpr std::string_view placeholder = support::token_placeholder;
+constexpr std::string_view value = support::token_value;
 
-struct FreeContext {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-using ContextPtr = std::unique_ptr<SSL_CTX, FreeContext>;
-
-// One side of a connection, blocking: the program in the sandbox, or the origin.
-class Peer {
- public:
-  static Peer server(const sys::Fd& fd, Authority& authority, std::string protocol = {}) {
-    Peer out(TLS_server_method());
-    out.protocol_ = std::make_unique<std::string>(std::move(protocol));
-    const Leaf leaf = authority.issue("localhost").value();
-    EXPECT_EQ(SSL_CTX_use_certificate(out.context_.get(), leaf.certificate), 1);
-    EXPECT_EQ(SSL_CTX_use_PrivateKey(out.context_.get(), leaf.key), 1);
-    EXPECT_EQ(SSL_CTX_add1_chain_cert(out.context_.get(), authority.certificate()), 1);
-    if (!out.protocol_->empty()) {
-      SSL_CTX_set_alpn_select_cb(out.context_.get(), choose, out.protocol_.get());
-    }
-    out.begin(fd);
-    out.shaken = SSL_accept(out.ssl_.get()) == 1;
-    return out;
-  }
-  static Peer client(const sys::Fd& fd, const Authority& trusted, std::string_view protocols = {}) {
-    Peer out(TLS_client_method());
-    const std::string der = trusted.anchor_der();
-    const auto* bytes = reinterpret_cast<const unsigned char*>(der.data());
-    const CertificatePtr root(d2i_X509(nullptr, &bytes, static_cast<long>(der.size())));
-    EXPECT_EQ(X509_STORE_add_cert(SSL_CTX_get_cert_store(out.context_.get()), root.get()), 1);
-    SSL_CTX_set_verify(out.context_.get(), SSL_VERIFY_PEER, nullptr);
-    out.begin(fd);
-    SSL_set_tlsext_host_name(out.ssl_.get(), "localhost");
-    EXPECT_EQ(SSL_set1_host(out.ssl_.get(), "localhost"), 1);
-    if (!protocols.empty()) {
-      SSL_set_alpn_protos(out.ssl_.get(), reinterpret_cast<const unsigned char*>(protocols.data()),
-                          static_cast<unsigned>(protocols.size()));
-    }
-    out.shaken = SSL_connect(out.ssl_.get()) == 1;
-    return out;
-  }
-
-  void say(std::string_view text) {
-    EXPECT_EQ(SSL_write(ssl_.get(), text.data(), static_cast<int>(text.size())),
-              static_cast<int>(text.size()));
-  }
-  // Up to and with `last`.
-  std::string hear(std::string_view last) {
-    std::string out;
-    char c = 0;
-    while (!out.ends_with(last) && SSL_read(ssl_.get(), &c, 1) == 1) out += c;
-    return out;
-  }
-  [[nodiscard]] long verdict() const { return SSL_get_verify_result(ssl_.get()); }
-  [[nodiscard]] bool is_resumed() const { return SSL_session_reused(ssl_.get()) == 1; }
-
-  bool shaken = false;
-
- private:
-  explicit Peer(const SSL_METHOD* method) : context_(SSL_CTX_new(method)) {}
-  void begin(const sys::Fd& fd) {
-    ssl_.reset(SSL_new(context_.get()));
-    EXPECT_EQ(SSL_set_fd(ssl_.get(), fd.get()), 1);
-  }
-  static int choose(SSL* /*ssl*/, const unsigned char** out, unsigned char* size,
-                    const unsigned char* /*in*/, unsigned /*in_size*/, void* wanted) {
-    const auto* protocol = static_cast<const std::string*>(wanted);
-    *out = reinterpret_cast<const unsigned char*>(protocol->data());
-    *size = static_cast<unsigned char>(protocol->size());
-    return SSL_TLSEXT_ERR_OK;
-  }
-
-  ContextPtr context_;
-  SslPtr ssl_;
-  std::unique_ptr<std::string> protocol_;
-};
-
-Authority authority_for(std::string name) {
-  const std::vector names{std::move(name)};
-  return std::move(make_authority(names).value());
-}
-
-class TerminatorTest : public support::EgressTest {
- protected:
-  void begin_sealed(std::string_view refinements = "") {
-    begin({std::string("localhost:@") + std::string(refinements)});
-    const auto capability = core::parse_capability("env:inject:TOKEN?to=localhost:" + port(), {});
-    policy.seals.push_back({.env = std::get<core::EnvCapability>(capability->front()),
-                            .placeholder = std::string(placeholder),
-                            .position = "test:1:1"});
-    std::vector<secrets::Handed> handed(1);
-    handed[0].name = "TOKEN";
-    handed[0].value = *secrets::Secret::make(value);
-    terminator.emplace(
-        SealTerminator::Parts{stage->loop, policy, *journal},
-        std::move(read_authority(inner_.key_der()->view(), inner_.certificate_der()).value()),
-        Roots{.file = roots_}, Values(stage->loop, std::move(handed), {}));
-    connections->use(*terminator);
-  }
-  ~TerminatorTest() override { connections.reset(); }
-
-  [[nodiscard]] std::string request(std::string_view line, std::string_view fields = "") const {
-    return std::string(line) + " HTTP/1.1\r\nHost: localhost:" + port() + "\r\n" +
-           std::string(fields) + "\r\n";
-  }
-
-  test::TempDirectory directory_;
-  Authority inner_ = authority_for("localhost");  // the sandbox's
-  Authority outer_ = authority_for("localhost");  // that the host trusts
-  std::string roots_ = directory_.file("roots.pem", outer_.anchor_pem());
-  std::optional<SealTerminator> terminator;
-};
+class TerminatorTest : public support::TlsStage {};
 
 TEST_F(TerminatorTest, GivesTheOriginTheValueAndTheClientTheAnswer) {
   begin_sealed();
@@ -133,7 +24,7 @@ TEST_F(TerminatorTest, GivesTheOriginTheValueAndTheClientTheAnswer) {
   play([&] {
     std::thread origin_side([&] {
       const sys::Fd accepted = accept_from(origin);
-      Peer server = Peer::server(accepted, outer_);
+      TlsPeer server = TlsPeer::server(accepted, outer_);
       EXPECT_TRUE(server.shaken);
       const std::string head = server.hear("\r\n\r\n");
       EXPECT_NE(head.find("Authorization: Bearer " + std::string(value) + "\r\n"),
@@ -144,7 +35,7 @@ TEST_F(TerminatorTest, GivesTheOriginTheValueAndTheClientTheAnswer) {
                  std::string(value));
       (void)server.hear("\0");
     });
-    Peer client = Peer::client(socket, inner_);
+    TlsPeer client = TlsPeer::client(socket, inner_);
     EXPECT_TRUE(client.shaken);
     client.say(
         request("GET /user?q=1", "Authorization: Bearer " + std::string(placeholder) + "\r\n"));
@@ -168,11 +59,11 @@ TEST_F(TerminatorTest, ShowsTheClientABrokenCertificateAndNothingElse) {
     std::thread origin_side([&] {
       for (int i = 0; i < 2; ++i) {  // ours, then the client's own hello
         const sys::Fd accepted = accept_from(origin);
-        const Peer server = Peer::server(accepted, stranger);
+        const TlsPeer server = TlsPeer::server(accepted, stranger);
         EXPECT_FALSE(server.shaken);
       }
     });
-    const Peer client = Peer::client(socket, inner_);
+    const TlsPeer client = TlsPeer::client(socket, inner_);
     EXPECT_FALSE(client.shaken);
     EXPECT_EQ(client.verdict(), X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
     origin_side.join();
@@ -190,7 +81,7 @@ TEST_F(TerminatorTest, GreetsBothAtOnceWhereTheOriginIsKnown) {
     std::thread origin_side([&] {
       for (Authority* authority : {&outer_, &stranger, &stranger, &stranger}) {
         const sys::Fd accepted = accept_from(origin);
-        Peer server = Peer::server(accepted, *authority);
+        TlsPeer server = TlsPeer::server(accepted, *authority);
         EXPECT_EQ(server.shaken, authority == &outer_);
         if (!server.shaken) continue;
         (void)server.hear("\r\n\r\n");
@@ -199,16 +90,16 @@ TEST_F(TerminatorTest, GreetsBothAtOnceWhereTheOriginIsKnown) {
       }
     });
     {
-      Peer client = Peer::client(sockets[0], inner_);
+      TlsPeer client = TlsPeer::client(sockets[0], inner_);
       EXPECT_TRUE(client.shaken);
       client.say(request("GET /"));
       EXPECT_EQ(client.hear("\r\n"), "HTTP/1.1 204 No Content\r\n");
       ::shutdown(sockets[0].get(), SHUT_RDWR);
     }
-    Peer second = Peer::client(sockets[1], inner_);
+    TlsPeer second = TlsPeer::client(sockets[1], inner_);
     EXPECT_EQ(second.verdict(), X509_V_OK);
     EXPECT_EQ(second.hear("\r\n"), "");
-    const Peer third = Peer::client(sockets[2], inner_);
+    const TlsPeer third = TlsPeer::client(sockets[2], inner_);
     EXPECT_EQ(third.verdict(), X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY);
     origin_side.join();
   });
@@ -232,10 +123,10 @@ TEST_F(TerminatorTest, AnswersARefusedRequestWithTheRuleThatIsMissing) {
   play([&] {
     std::thread origin_side([&] {
       const sys::Fd accepted = accept_from(origin);
-      Peer server = Peer::server(accepted, outer_);
+      TlsPeer server = TlsPeer::server(accepted, outer_);
       EXPECT_EQ(server.hear("\r\n"), "");
     });
-    Peer client = Peer::client(socket, inner_);
+    TlsPeer client = TlsPeer::client(socket, inner_);
     client.say(request("GET /user"));
     EXPECT_EQ(client.hear("\r\n"), "HTTP/1.1 403 Forbidden\r\n");
     ::shutdown(socket.get(), SHUT_RDWR);

@@ -6,11 +6,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace capgate::seal {
 namespace {
 
 using egress::Woken;
+
+// Then others have their turn: limits and clocks, too.
+constexpr std::size_t most_in_a_row = std::size_t{16} << 20U;
 
 // ---- what OpenSSL reads and writes through
 // -------------------------------------------------------
@@ -100,11 +104,35 @@ std::string_view TlsStream::protocol() const {
   return {reinterpret_cast<const char*>(name), size};
 }
 
+// The second one has the first one's deadline, and tries again when that has passed.
+Async<Woken> TlsStream::wait_for(Event event, Time deadline) {
+  bool& is_awaited = is_awaited_[static_cast<std::size_t>(event)];
+  if (is_awaited) {
+    has_second_ = true;
+    co_await first_woken_;
+    co_return woken_ == Woken::late ? Woken::ready : woken_;
+  }
+  is_awaited = true;
+  Woken woken = Woken::ready;
+  if (event == Event::readable) {
+    woken = co_await loop_.readable(socket_, deadline);
+  } else {
+    woken = co_await loop_.writable(socket_, deadline);
+  }
+  is_awaited = false;
+  if (std::exchange(has_second_, false)) {
+    woken_ = woken;
+    first_woken_.notify();
+  }
+  co_return woken;
+}
+
 Async<TlsStream::Next> TlsStream::wait(int result, Time deadline) {
   Woken woken = Woken::ready;
+  in_a_row_ = 0;
   switch (SSL_get_error(ssl_.get(), result)) {
-    case SSL_ERROR_WANT_READ: woken = co_await loop_.readable(socket_, deadline); break;
-    case SSL_ERROR_WANT_WRITE: woken = co_await loop_.writable(socket_, deadline); break;
+    case SSL_ERROR_WANT_READ: woken = co_await wait_for(Event::readable, deadline); break;
+    case SSL_ERROR_WANT_WRITE: woken = co_await wait_for(Event::writable, deadline); break;
     case SSL_ERROR_ZERO_RETURN: co_return Next::over;
     default: co_return Next::failed;
   }
@@ -137,7 +165,13 @@ Async<ssize_t> TlsStream::read(std::span<char> into, Time deadline) {
     ERR_clear_error();
     std::size_t size = 0;
     const int result = SSL_read_ex(ssl_.get(), into.data(), into.size(), &size);
-    if (result == 1) co_return static_cast<ssize_t>(size);
+    if (result == 1) {
+      in_a_row_ += size;
+      if (in_a_row_ < most_in_a_row) co_return static_cast<ssize_t>(size);
+      in_a_row_ = 0;
+      (void)co_await loop_.sleep_until(loop_.now() + std::chrono::nanoseconds(1));
+      co_return is_gone_ ? egress::taken_away : static_cast<ssize_t>(size);
+    }
     switch (co_await wait(result, deadline)) {
       case Next::again: break;
       case Next::over: co_return egress::ended;

@@ -6,14 +6,21 @@
 //
 // The socket stays the tunnel's. `first_bytes` were read from the socket before TLS took over; they
 // come first. Reads are as large as a record, writes are whole records.
+//
+// TLS itself may have to write before it can read on (an answer to a change of keys), and the other
+// way round (half of a message about keys has come): the peer decides when. A socket has one
+// waiting reader and one waiting writer, so a second one waits for the first.
 #pragma once
 
 #include <openssl/ssl.h>
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "egress/loop.h"
+#include "seal/signal.h"
 #include "seal/stream.h"
 
 namespace capgate::seal {
@@ -55,10 +62,17 @@ class TlsStream final : public Stream {
   // Whether the call is to be repeated once the socket can go on; anything else ends it.
   enum class Next : unsigned char { again, over, failed, taken_away };
   [[nodiscard]] Async<Next> wait(int result, Time deadline);
+  enum class Event : unsigned char { readable, writable };
+  [[nodiscard]] Async<egress::Woken> wait_for(Event event, Time deadline);
 
   egress::Loop& loop_;
   egress::Socket& socket_;
   bool is_gone_ = false;
+  std::array<bool, 2> is_awaited_{};  // by Event
+  bool has_second_ = false;           // both coroutines wait for the same
+  Signal first_woken_;
+  egress::Woken woken_ = egress::Woken::ready;  // how the first one was
+  std::size_t in_a_row_ = 0;                    // bytes that were read without a wait
   Wire wire_;
   SslPtr ssl_;
 };

@@ -27,7 +27,7 @@ bool has_expired(const secrets::Handed& handed) {
 Values::Values(egress::Loop& loop, std::vector<secrets::Handed> handed, sys::Fd renewal)
     : loop_(loop), channel_fd_(std::move(renewal)) {
   values_.reserve(handed.size());
-  for (secrets::Handed& one : handed) values_.push_back({.handed = std::move(one)});
+  for (secrets::Handed& one : handed) values_.push_back({.handed = std::move(one), .former = {}});
 }
 
 void Values::begin() {
@@ -49,6 +49,12 @@ Values::Value* Values::value_of(std::string_view name) {
 const secrets::Secret* Values::find(std::string_view name) const {
   const Value* value = value_of(name);
   return value == nullptr || has_expired(value->handed) ? nullptr : &value->handed.value;
+}
+
+std::vector<const secrets::Secret*> Values::sent(std::string_view name) const {
+  const Value* value = value_of(name);
+  if (value == nullptr) return {};
+  return {&value->handed.value, &value->former};
 }
 
 bool Values::is_awaited(std::string_view name) const {
@@ -104,8 +110,12 @@ void Values::take_answer(std::span<const char> message) {
     value->not_before = seconds_now() + pause_after_failure;
     return;
   }
+  value->former = std::move(value->handed.value);
   value->handed.value = *std::move(renewed);
   value->handed.expires = reply.expires;
+  // One that lives for less than that is not asked for with every request.
+  const std::int64_t left = reply.expires - seconds_now();
+  value->not_before = seconds_now() + (left > 0 ? left / 2 : pause_after_failure);
 }
 
 // Whoever is woken may wait again.

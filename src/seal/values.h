@@ -4,7 +4,8 @@
 //   values.renew_if_due("TOKEN");                        // asks the renewer, does not wait
 //   values.find("TOKEN")  -> null: it has expired and could not be renewed yet
 //
-// A value is asked for anew a minute before it expires, and is used until then. When it has expired
+// A value is asked for anew a minute before it expires, or at half of its time if that is later, and
+// is used until then. When it has expired
 // there is none: requests wait for the renewer's answer, for a while, and are refused without one.
 #pragma once
 
@@ -28,6 +29,9 @@ class Values {
   void begin();
 
   [[nodiscard]] const secrets::Secret* find(std::string_view name) const;
+  // What requests may have held: the value, if it has expired as well, and the one before it. They
+  // stay where they are while their contents change; those that never were are empty.
+  [[nodiscard]] std::vector<const secrets::Secret*> sent(std::string_view name) const;
   void renew_if_due(std::string_view name);
   // Waiting may help: it has expired, and the renewer was asked.
   [[nodiscard]] bool is_awaited(std::string_view name) const;
@@ -52,8 +56,9 @@ class Values {
  private:
   struct Value {
     secrets::Handed handed;
+    secrets::Secret former;
     bool is_asked = false;
-    std::int64_t not_before = 0;  // Unix seconds: after a failure it is not asked again at once
+    std::int64_t not_before = 0;  // Unix seconds: it is not asked again at once
   };
   struct Waiting {
     const void* whose;

@@ -55,6 +55,7 @@ Request read_request(std::string_view bytes) {
 
 bool is_dropped(const Field& field) {
   return is_field(field, "range") || is_field(field, "if-range") ||
+         is_field(field, "request-range") || is_field(field, "sec-websocket-extensions") ||
          is_field(field, "accept-encoding");
 }
 

@@ -24,16 +24,17 @@ class FakeRequests final : public seal::Requests {
                          .is_bound_here = true,
                          .value = &*secret_}}) {}
 
-  seal::Async<std::expected<void, seal::Refused>> admit(seal::Request& request) override {
+  seal::Async<std::expected<seal::Admission, seal::Refused>> admit(
+      seal::Request& request) override {
     if (request.target.starts_with("/no")) {
       refusals.emplace_back("no-rule");
       co_return std::unexpected(seal::Refused{.status = 403, .text = "no rule allows it"});
     }
     const bool asks = seal::find_field(request.fields, "accept-encoding") != nullptr;
-    const auto swapped = keys_.swap(request);
+    auto swapped = keys_.swap(request);
     // The keyring asks for identity also where nothing was said; left out, tests compare heads.
     if (swapped && !asks) request.fields.pop_back();
-    if (swapped) co_return {};
+    if (swapped) co_return seal::Admission{.secrets = *std::move(swapped)};
     refusals.emplace_back(swapped.error().reason);
     co_return std::unexpected(seal::Refused{.status = 403, .text = swapped.error().text});
   }
@@ -43,7 +44,9 @@ class FakeRequests final : public seal::Requests {
     refusals.emplace_back(reason);
     return {.status = 403, .text = std::string(text)};
   }
-  [[nodiscard]] bool record(const seal::Request& as_sent, int status) override {
+  [[nodiscard]] bool record(const seal::Request& as_sent, const seal::Admission& admission,
+                            int status) override {
+    used.push_back(admission.secrets);
     records.push_back(as_sent.method + " " + as_sent.target + " " + std::to_string(status));
     return can_record;
   }
@@ -54,6 +57,7 @@ class FakeRequests final : public seal::Requests {
 
   std::vector<std::string> refusals;
   std::vector<std::string> records;
+  std::vector<std::vector<std::string>> used;  // the names in each record
   std::size_t scrubbed = 0;
   std::size_t counted[2] = {};
   bool can_record = true;

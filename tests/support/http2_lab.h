@@ -26,7 +26,8 @@ class ScriptedRequests final : public seal::Requests {
  public:
   explicit ScriptedRequests(std::vector<seal::Key> keys = {}) : keys_(std::move(keys)) {}
 
-  seal::Async<std::expected<void, seal::Refused>> admit(seal::Request& request) override {
+  seal::Async<std::expected<seal::Admission, seal::Refused>> admit(
+      seal::Request& request) override {
     judged.push_back(request);
     if (request.target.starts_with("/wait")) {
       ++waiting;
@@ -36,9 +37,9 @@ class ScriptedRequests final : public seal::Requests {
     if (request.target.starts_with("/refused")) {
       co_return std::unexpected(seal::Refused{.status = 403, .text = "no rule allows it"});
     }
-    const auto swapped = keys_.swap(request);
+    auto swapped = keys_.swap(request);
     if (!swapped) co_return std::unexpected(seal::Refused{.text = swapped.error().text});
-    co_return {};
+    co_return seal::Admission{.secrets = *std::move(swapped)};
   }
   [[nodiscard]] const seal::Keyring& keys() const override { return keys_; }
   seal::Refused refuse(const seal::Request& as_sent, std::string_view reason,
@@ -46,7 +47,8 @@ class ScriptedRequests final : public seal::Requests {
     refusals.emplace_back(as_sent.target, reason);
     return {.status = 403, .text = std::string(text)};
   }
-  bool record(const seal::Request& as_sent, int status) override {
+  bool record(const seal::Request& as_sent, const seal::Admission& admission, int status) override {
+    used.push_back(admission.secrets);
     records.emplace_back(as_sent.target, status);
     return can_record;
   }
@@ -61,6 +63,7 @@ class ScriptedRequests final : public seal::Requests {
   std::vector<seal::Request> judged;
   std::vector<std::pair<std::string, std::string>> refusals;
   std::vector<std::pair<std::string, int>> records;
+  std::vector<std::vector<std::string>> used;  // the names in each record
   int waiting = 0;
   bool can_record = true;
   std::size_t scrubbed = 0;
