@@ -169,6 +169,7 @@ void write_network_guarantees(Reporter& report, const Run& run) {
 void write_secret_guarantees(Reporter& report, const Run& run) {
   for (const lower::PlanSeal& seal : run.artifact.plan->seals) {
     std::vector<std::string> endpoints;
+    endpoints.reserve(seal.env.to.size());
     for (const core::Endpoint& to : seal.env.to) endpoints.push_back(print(to));
     report.guarantee(
         format("the value of {} is not in the sandbox, and goes into requests to {} alone",

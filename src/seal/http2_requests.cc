@@ -291,7 +291,7 @@ void Http2Relay::answer(Exchange& exchange, const Refused& refused) {
   if (exchange.is_client_closed) return;
   Response response{.status = refused.status};
   response.fields.push_back({.name = "content-type", .value = "text/plain; charset=utf-8"});
-  const std::string text = refused.text + "\n";
+  const std::string& text = refused.text;
   response.fields.push_back({.name = "content-length", .value = format("{}", text.size())});
   if (exchange.request.method == "HEAD") {
     client_.session->respond(exchange.client_stream, response, nullptr);

@@ -64,7 +64,7 @@ TEST_F(Http2Test, RefusedRequestsAreAnsweredAndNeverReachTheOrigin) {
   const Ids ids = get("/refused");
   EXPECT_EQ(lab.at_client(ids).status(), "403");
   EXPECT_EQ(lab.at_client(ids).field("content-type"), "text/plain; charset=utf-8");
-  EXPECT_EQ(lab.at_client(ids).body, "no rule allows it\n");
+  EXPECT_EQ(lab.at_client(ids).body, "no rule allows it");
   EXPECT_EQ(lab.at_client(ids).closed, NGHTTP2_NO_ERROR);
   EXPECT_TRUE(lab.origin->arrived.empty());
   EXPECT_TRUE(lab.requests->records.empty());
