@@ -4,9 +4,9 @@
 //   values.renew_if_due("TOKEN");                        // asks the renewer, does not wait
 //   values.find("TOKEN")  -> null: it has expired and could not be renewed yet
 //
-// A value is asked for anew a minute before it expires, or at half of its time if that is later, and
-// is used until then. When it has expired
-// there is none: requests wait for the renewer's answer, for a while, and are refused without one.
+// A value is asked for anew a minute before it expires, or at half of its time if that is later,
+// and is used until then. When it has expired there is none: requests wait for the renewer's
+// answer, for a while, and are refused without one.
 #pragma once
 
 #include <coroutine>
