@@ -44,6 +44,8 @@ class Terminal:
         self.control, self.end = pty.openpty()
 
         def take_terminal():
+            # Whoever runs the tests in the background of a shell ignores SIGINT, and so would this.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.setsid()
             fcntl.ioctl(self.end, termios.TIOCSCTTY, 0)
             launch.become(uid)
