@@ -44,8 +44,9 @@ class Terminal:
         self.control, self.end = pty.openpty()
 
         def take_terminal():
-            # Whoever runs the tests in the background of a shell ignores SIGINT, and so would this.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            # Whoever runs the tests in the background ignores some of them, and so would this.
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
             os.setsid()
             fcntl.ioctl(self.end, termios.TIOCSCTTY, 0)
             launch.become(uid)
