@@ -1,7 +1,6 @@
 #include "sandbox/broker.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -90,20 +89,13 @@ bool reset_signals() {
   return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
 }
 
-bool leave_root(const HostUser& user) {
-  const std::uint32_t uid = user.uid;
-  const std::uint32_t gid = user.gid;
-  return ::setgroups(0, nullptr) == 0 && ::syscall(SYS_setresgid, gid, gid, gid) == 0 &&
-         ::syscall(SYS_setresuid, uid, uid, uid) == 0;
-}
-
 [[noreturn]] void run_child(const Child& child) {
   if (!reset_signals()) give_up(child.control, "its signals");
   // A signal from the terminal is the server's to answer, and needs the network meanwhile.
   if (::setsid() < 0) give_up(child.control, "its session");
   ::umask(077);
   if (::chdir("/") != 0) give_up(child.control, "its directory");
-  if (child.parts.user.leaves_root && !leave_root(child.parts.user)) {
+  if (child.parts.user.leaves_root && !leave_root_for_good(child.parts.user)) {
     give_up(child.control, "leaving root");
   }
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) give_up(child.control, "no_new_privs");

@@ -213,6 +213,12 @@ HostUser choose_broker_user() {
   return choose_user(first_unowned_id + 2 * most_processes);
 }
 
+bool leave_root_for_good(const HostUser& user) {
+  return ::setgroups(0, nullptr) == 0 &&
+         ::syscall(SYS_setresgid, user.gid, user.gid, user.gid) == 0 &&
+         ::syscall(SYS_setresuid, user.uid, user.uid, user.uid) == 0;
+}
+
 std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents, bool runs) {
   constexpr unsigned noexec_seal = 0x8;
   constexpr unsigned exec = 0x10;

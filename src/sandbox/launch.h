@@ -49,6 +49,8 @@ struct HostUser {
 // Another one, so that the broker has no right over the sandbox's namespaces, which their owner
 // has.
 [[nodiscard]] HostUser choose_broker_user();
+// For a child that runs a program next: only async-signal-safe calls. False: errno says why.
+[[nodiscard]] bool leave_root_for_good(const HostUser& user);
 
 // A file in memory that nobody can change any more; the error is an errno.
 [[nodiscard]] std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents,

@@ -1,7 +1,6 @@
 #include "sandbox/trust.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -54,12 +53,6 @@ struct Child {
   pid_t parent;
 };
 
-bool leave_root(const HostUser& user) {
-  return ::setgroups(0, nullptr) == 0 &&
-         ::syscall(SYS_setresgid, user.gid, user.gid, user.gid) == 0 &&
-         ::syscall(SYS_setresuid, user.uid, user.uid, user.uid) == 0;
-}
-
 // Away from the numbers that they get, first. The program's new number, or -1.
 int place_descriptors(const Child& child) {
   constexpr int above = 16;
@@ -78,7 +71,7 @@ int place_descriptors(const Child& child) {
 
 [[noreturn]] void run_child(const Child& child) {
   constexpr int failed = 125;
-  if (child.user.leaves_root && !leave_root(child.user)) ::_exit(failed);
+  if (child.user.leaves_root && !leave_root_for_good(child.user)) ::_exit(failed);
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) ::_exit(failed);
   // A change of ids clears it, so it comes after them. The parent may be gone already.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) ::_exit(failed);
