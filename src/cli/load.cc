@@ -38,25 +38,25 @@ bool looks_like_yaml(std::string_view name, std::string_view text) {
          !start.starts_with("\xef\xbb\xbf");
 }
 
-Checked<text::Document> parse_text(std::string_view name, std::string text) {
-  return looks_like_yaml(name, text) ? text::parse_yaml(std::move(text))
-                                     : text::parse_json(std::move(text));
+Checked<text::Document> parse_text(std::string_view name, const text::SharedText& text) {
+  return looks_like_yaml(name, *text) ? text::parse_yaml(text) : text::parse_json(text);
 }
 
 std::expected<std::unique_ptr<text::Document>, int> load_document(const std::string& path,
                                                                   const Arguments& arguments,
                                                                   Output& output) {
-  auto text = sys::read_file(path, text::largest_document);
-  if (!text) {
-    output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(text.error().subject),
-                         sys::reason(text.error()));
+  auto read = sys::read_file(path, text::largest_document);
+  if (!read) {
+    output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(read.error().subject),
+                         sys::reason(read.error()));
     return std::unexpected(Exit::unreadable);
   }
   const std::string name = path == "-" ? "<stdin>" : path;
-  const std::string copy = *text;  // for the diagnostics: a failed parse gives nothing back
-  auto document = parse_text(name, *std::move(text));
-  if (!document)
-    return std::unexpected(report(document.error(), Source(name, copy), arguments, output));
+  const text::SharedText text = text::share(*std::move(read));
+  auto document = parse_text(name, text);
+  if (!document) {
+    return std::unexpected(report(document.error(), Source(name, *text), arguments, output));
+  }
   return std::make_unique<text::Document>(*std::move(document));
 }
 

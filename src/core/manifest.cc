@@ -130,6 +130,8 @@ class Reader {
       return;
     }
     manifest_.tools.reserve(tools->count());
+    manifest_.declared.reserve(manifest_.declared.size() +
+                               std::size_t{3} * tools->count());  // a guess
     for (const Value tool : tools->elements()) {
       read_tool(tool);
     }

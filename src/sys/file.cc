@@ -15,18 +15,22 @@ Sys<std::string> read_all(int fd, const std::string& subject, std::size_t most) 
   if (::fstat(fd, &info) != 0) return std::unexpected(SysError{"fstat", errno, subject});
   if (S_ISDIR(info.st_mode)) return std::unexpected(SysError{"read", EISDIR, subject});
 
-  // A regular file tells its size; one read more than that sees the end of it.
+  // A regular file tells its size; one byte more than that sees the end of it.
   std::string text;
   std::size_t size = 0;
   std::size_t room = S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) + 1 : 65536;
   while (size <= most) {
-    text.resize(size + std::min(room, most + 1 - size));
+    if (size == text.size()) {
+      // Not resize(): it would write every page once more, only to have it overwritten.
+      text.resize_and_overwrite(size + std::min(room, most + 1 - size),
+                                [](char*, std::size_t whole) { return whole; });
+      room = std::max<std::size_t>(size, 65536);
+    }
     const ssize_t got = ::read(fd, text.data() + size, text.size() - size);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::unexpected(SysError{"read", errno, subject});
     if (got == 0) break;
     size += static_cast<std::size_t>(got);
-    if (size == text.size()) room = 65536;
   }
   text.resize(size);
   return text;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,12 +43,20 @@ struct Node {
 
 class Value;
 
+// The text of a document. Shared, so that whoever read it can show it beside the mistakes of a
+// parse that failed, without a copy of it.
+using SharedText = std::shared_ptr<const std::string>;
+
+[[nodiscard]] inline SharedText share(std::string text) {
+  return std::make_shared<const std::string>(std::move(text));
+}
+
 class Document {
  public:
-  explicit Document(std::string source) : source_(std::move(source)) {}
+  explicit Document(SharedText source) : source_(std::move(source)) {}
 
   [[nodiscard]] Value root() const;
-  [[nodiscard]] std::string_view source() const { return source_; }
+  [[nodiscard]] std::string_view source() const { return *source_; }
 
   // For the parsers: members of an object are added as key, value, key, value ...
   std::uint32_t add(Node node) {
@@ -68,12 +77,12 @@ class Document {
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
   [[nodiscard]] const Node& node(std::uint32_t index) const { return nodes_[index]; }
   [[nodiscard]] std::string_view text_of(const Node& node) const {
-    const std::string_view pool = node.verbatim ? source_ : decoded_;
+    const std::string_view pool = node.verbatim ? *source_ : decoded_;
     return pool.substr(node.text.begin, node.text.end - node.text.begin);
   }
 
  private:
-  std::string source_;
+  SharedText source_;
   std::string decoded_;
   std::vector<Node> nodes_;
 };

@@ -104,7 +104,7 @@ TEST(Locate, FindsTheBytesOfTheTextInTheSource) {
 
 TEST(FindDuplicateKeys, GivesThePairsInTheOrderOfTheText) {
   // Built by hand, because the parsers refuse such an object.
-  Document document(R"({"z":0,"a":0,"z":0,"a":0,"z":0})");
+  Document document(share(R"({"z":0,"a":0,"z":0,"a":0,"z":0})"));
   const std::uint32_t self = document.add({.kind = Kind::object, .span = Span::at(0, 0)});
   for (std::uint32_t at = 1; at < 30; at += 6) {
     document.add({.kind = Kind::string,

@@ -50,7 +50,7 @@ char32_t join_surrogates(char32_t high, char32_t low) {
 
 class Parser {
  public:
-  explicit Parser(std::string source) : document_(std::move(source)), text_(document_.source()) {}
+  explicit Parser(SharedText source) : document_(std::move(source)), text_(document_.source()) {}
 
   Checked<Document> parse() {
     if (auto done = parse_text(); !done) {
@@ -317,7 +317,7 @@ class Parser {
 
 }  // namespace
 
-Checked<Document> parse_json(std::string source) { return Parser(std::move(source)).parse(); }
+Checked<Document> parse_json(SharedText source) { return Parser(std::move(source)).parse(); }
 
 Result<void> check_bytes(std::string_view source) {
   if (source.size() > largest_document) {

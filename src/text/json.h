@@ -15,7 +15,10 @@
 
 namespace capgate::text {
 
-[[nodiscard]] Checked<Document> parse_json(std::string source);
+[[nodiscard]] Checked<Document> parse_json(SharedText source);
+[[nodiscard]] inline Checked<Document> parse_json(std::string source) {
+  return parse_json(share(std::move(source)));
+}
 
 // What holds for the bytes of any document, JSON or YAML: size, encoding, no byte order mark.
 [[nodiscard]] Result<void> check_bytes(std::string_view source);

@@ -163,7 +163,7 @@ constexpr std::array<Problem, 13> problems = {{
 
 class Builder {
  public:
-  explicit Builder(std::string source) : document_(std::move(source)), text_(document_.source()) {}
+  explicit Builder(SharedText source) : document_(std::move(source)), text_(document_.source()) {}
 
   Checked<Document> build() {
     if (auto done = build_document(); !done) mistakes_.push_back(std::move(done).error());
@@ -386,6 +386,6 @@ class Builder {
 
 }  // namespace
 
-Checked<Document> parse_yaml(std::string source) { return Builder(std::move(source)).build(); }
+Checked<Document> parse_yaml(SharedText source) { return Builder(std::move(source)).build(); }
 
 }  // namespace capgate::text

@@ -15,6 +15,9 @@
 
 namespace capgate::text {
 
-[[nodiscard]] Checked<Document> parse_yaml(std::string source);
+[[nodiscard]] Checked<Document> parse_yaml(SharedText source);
+[[nodiscard]] inline Checked<Document> parse_yaml(std::string source) {
+  return parse_yaml(share(std::move(source)));
+}
 
 }  // namespace capgate::text

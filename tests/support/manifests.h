@@ -40,7 +40,7 @@ using Strings = std::vector<std::string>;
   auto document = text::parse_json(std::move(source));
   if (!document) {
     ADD_FAILURE() << document.error().front().message;
-    return text::Document("null");
+    return text::Document(text::share("null"));
   }
   return *std::move(document);
 }
