@@ -1,0 +1,1 @@
+#include "clients/config_files.h"

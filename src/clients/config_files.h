@@ -1,0 +1,59 @@
+// Where capgate.yaml lies, and which one holds.
+//
+//   --config FILE                                    the flag
+//   ./capgate.yaml                                   the project's: only narrows
+//   $XDG_CONFIG_HOME/capgate/capgate.yaml            the user's
+//   $XDG_CONFIG_HOME/capgate/servers/NAME.yaml       the user's, one file a server: what `wrap`
+//   writes /etc/capgate/capgate.yaml                        the system's
+//
+// The first one that has the server holds, but for the project's: its entry is used only if the
+// policy grants nothing beyond what the user's or the system's entry of that name grants, or if a
+// person approved exactly this entry (`capgate approve`, kept in the user's state directory). So a
+// server that can write the project's file gains nothing by it.
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clients/config.h"
+
+namespace capgate::clients {
+
+enum class Layer : unsigned char { flag, project, user, system };
+
+struct Places {
+  std::string flag;       // --config, or empty
+  std::string directory;  // the caller's
+  std::string config;     // $XDG_CONFIG_HOME/capgate
+  std::string system = "/etc/capgate";
+  std::string home;
+};
+
+struct FoundServer {
+  ServerConfig server;
+  Layer layer = Layer::user;
+  std::string file;       // where it stands
+  text::SharedText text;  // of that file, for diagnostics
+};
+
+// A file that cannot be read or parsed: everything to say about it. A file that is not there is
+// none.
+struct ConfigProblem {
+  std::string file;
+  text::SharedText text;    // null: it could not be read
+  Diagnostics diagnostics;  // or
+  std::string message;
+};
+
+// Every entry of that name, in the order of the layers; two of one layer are a problem.
+[[nodiscard]] std::expected<std::vector<FoundServer>, ConfigProblem> find_server(
+    std::string_view name, const Places& places);
+
+// All of them, for listings; sorted by name, then by layer.
+[[nodiscard]] std::expected<std::vector<FoundServer>, ConfigProblem> all_servers(
+    const Places& places);
+
+}  // namespace capgate::clients

@@ -1,0 +1,1 @@
+#include "import/sandbox_block.h"

@@ -1,0 +1,63 @@
+// Asks a server for its tools, as a client of either protocol era would.
+//
+//   const auto answer = ask_tools({.to = server_stdin, .from = server_stdout});
+//   answer->tools[0].name
+//
+// A modern server is told apart by `server/discover`: any other error than its own, or silence,
+// means the legacy `initialize`. Every page of tools/list is read, within limits: a server is not
+// trusted.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace capgate::mcp {
+
+enum class Era : std::uint8_t { legacy, modern };
+
+struct ToolInfo {
+  std::string name;
+  std::string title;
+  std::string description;
+  std::string input_schema;  // JSON as the server sent it
+  // Absent means the pessimistic default; a server's own word in any case.
+  std::optional<bool> read_only;
+  std::optional<bool> destructive;
+  std::optional<bool> idempotent;
+  std::optional<bool> open_world;
+};
+
+struct ServerTools {
+  Era era = Era::legacy;
+  std::string protocol;  // the revision that it speaks
+  std::string server_name;
+  std::string server_version;
+  std::vector<ToolInfo> tools;  // in the server's order
+};
+
+struct Pipes {
+  int to = -1;    // the server's stdin
+  int from = -1;  // its stdout
+};
+
+struct AskLimits {
+  std::chrono::milliseconds start = std::chrono::seconds(30);  // until the first answer
+  std::chrono::milliseconds probe = std::chrono::seconds(5);   // for server/discover
+  std::chrono::milliseconds whole = std::chrono::seconds(60);
+  std::size_t line = std::size_t{4} << 20;
+  std::size_t tools = 10000;
+};
+
+struct AskProblem {
+  std::string message;  // what the server did, with what it sent, escaped and cut
+};
+
+[[nodiscard]] std::expected<ServerTools, AskProblem> ask_tools(const Pipes& pipes,
+                                                               const AskLimits& limits = {});
+
+}  // namespace capgate::mcp
