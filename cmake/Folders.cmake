@@ -35,9 +35,8 @@ function(capgate_test name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main rapidcheck)
   # One file only: a definition for all would keep ccache from serving another clone.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/tests/support/source_directory.cc PROPERTIES
-    COMPILE_DEFINITIONS CAPGATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}" SKIP_PRECOMPILE_HEADERS ON)
+    COMPILE_DEFINITIONS CAPGATE_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <string> <vector>)
   add_test(NAME ${name} COMMAND ${name})
 endfunction()
 
