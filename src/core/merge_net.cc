@@ -12,7 +12,10 @@ using Grant = Granted<NetConnect>;
 
 class Index {
  public:
-  explicit Index(std::vector<Grant>& grants) : grants_(grants) {}
+  explicit Index(std::vector<Grant>& grants)
+      : grants_(grants), has_private_(std::ranges::any_of(grants, [](const Grant& grant) {
+          return grant.capability.refinements.private_network;
+        })) {}
 
   // The widest other rule that covers `grant`, looked for from the widest down.
   Grant* find_cover(const Grant& grant) {
@@ -61,17 +64,20 @@ class Index {
   // is refined alike, each with private=true or as this one has it.
   Grant* find_endpoint(const Endpoint& endpoint, const Grant& grant) {
     const NetRefinements& own = grant.capability.refinements;
-    const NetRefinements plain{
-        .sni = own.sni, .proto = own.proto, .private_network = own.private_network};
-    for (const NetRefinements& refine : {plain, own}) {
-      NetConnect wanted{.endpoint = endpoint, .refinements = refine};
-      wanted.refinements.private_network = true;
-      if (Grant* found = find(wanted, grant)) return found;
-      if (own.private_network) continue;
-      wanted.refinements.private_network = false;
+    NetConnect wanted{.endpoint = endpoint, .refinements = {.sni = own.sni, .proto = own.proto}};
+    if (Grant* found = find_as_private(wanted, grant)) return found;
+    wanted.refinements = own;
+    return find_as_private(wanted, grant);
+  }
+
+  Grant* find_as_private(NetConnect& wanted, const Grant& grant) {
+    wanted.refinements.private_network = true;
+    if (has_private_) {
       if (Grant* found = find(wanted, grant)) return found;
     }
-    return nullptr;
+    if (grant.capability.refinements.private_network) return nullptr;
+    wanted.refinements.private_network = false;
+    return find(wanted, grant);
   }
 
   Grant* find(const NetConnect& wanted, const Grant& grant) {
@@ -81,6 +87,7 @@ class Index {
   }
 
   std::vector<Grant>& grants_;
+  bool has_private_;  // else half of the searches are spared
 };
 
 void remove_equal(std::vector<Grant>& grants) {
