@@ -12,7 +12,10 @@ using Grant = Granted<NetConnect>;
 
 class Index {
  public:
-  explicit Index(std::vector<Grant>& grants) : grants_(grants) {}
+  explicit Index(std::vector<Grant>& grants)
+      : grants_(grants), has_private_(std::ranges::any_of(grants, [](const Grant& grant) {
+          return grant.capability.refinements.private_network;
+        })) {}
 
   // The widest other rule that covers `grant`, looked for from the widest down.
   Grant* find_cover(const Grant& grant) {
@@ -56,13 +59,25 @@ class Index {
     return find_endpoint({.host = host, .port = grant.capability.endpoint.port}, grant);
   }
 
-  // Methods and paths only narrow; sni and proto change what is checked, so they must agree. So two
-  // rules can cover: the one without methods and paths, and the one that is refined alike.
+  // Methods and paths only narrow and private=true only widens; sni and proto change what is
+  // checked, so they must agree. So the rule without methods and paths can cover, or the one that
+  // is refined alike, each with private=true or as this one has it.
   Grant* find_endpoint(const Endpoint& endpoint, const Grant& grant) {
     const NetRefinements& own = grant.capability.refinements;
-    const NetRefinements plain{.sni = own.sni, .proto = own.proto};
-    if (Grant* found = find({.endpoint = endpoint, .refinements = plain}, grant)) return found;
-    return find({.endpoint = endpoint, .refinements = own}, grant);
+    NetConnect wanted{.endpoint = endpoint, .refinements = {.sni = own.sni, .proto = own.proto}};
+    if (Grant* found = find_as_private(wanted, grant)) return found;
+    wanted.refinements = own;
+    return find_as_private(wanted, grant);
+  }
+
+  Grant* find_as_private(NetConnect& wanted, const Grant& grant) {
+    wanted.refinements.private_network = true;
+    if (has_private_) {
+      if (Grant* found = find(wanted, grant)) return found;
+    }
+    if (grant.capability.refinements.private_network) return nullptr;
+    wanted.refinements.private_network = false;
+    return find(wanted, grant);
   }
 
   Grant* find(const NetConnect& wanted, const Grant& grant) {
@@ -72,6 +87,7 @@ class Index {
   }
 
   std::vector<Grant>& grants_;
+  bool has_private_;  // else half of the searches are spared
 };
 
 void remove_equal(std::vector<Grant>& grants) {
