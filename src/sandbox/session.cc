@@ -267,7 +267,7 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   std::optional<Trust> trust;
   if (!plan.seals.empty()) trust = TRY(trust_for(session, launcher));
   if (trust) launcher.trust = &*trust;
-  Bound& bound = kept(TRY(bind(plan, launcher, session.command)));
+  Bound& bound = kept(TRY(sandbox::bind(plan, launcher, session.command)));
   name_secrets(bound, secrets);
   bound.capture = make_capture(plan.network, session.proxy_env ? WithProxy::yes : WithProxy::no);
   set_proxy_variables(bound);
