@@ -17,8 +17,8 @@ bool is_silent(egress::Socket& socket, TlsStream& stream) {
   return true;
 }
 
-OriginPool::OriginPool(egress::Loop& loop)
-    : loop_(loop), look_(loop.every([this](Time now) { return close_idle(now); })) {}
+OriginPool::OriginPool(egress::Loop& loop, std::chrono::milliseconds idle)
+    : loop_(loop), idle_(idle), look_(loop.every([this](Time now) { return close_idle(now); })) {}
 
 void OriginPool::keep(KeptTlsPtr kept) {
   if (loop_.now() - kept->made >= longest_use || !is_silent(*kept->socket, *kept->stream)) return;
@@ -44,7 +44,7 @@ KeptTlsPtr OriginPool::take(const KeptTls::Key& key) {
     KeptTlsPtr taken = std::move(*found);
     kept_.erase(std::next(found).base());
     taken->socket->owner = nullptr;
-    const bool is_late = loop_.now() - taken->left >= longest_idle;
+    const bool is_late = loop_.now() - taken->left >= idle_;
     if (!is_late && is_silent(*taken->socket, *taken->stream)) return taken;
   }
 }
@@ -60,8 +60,8 @@ void OriginPool::on_event(egress::Socket& socket) {
 }
 
 Time OriginPool::close_idle(Time now) {
-  std::erase_if(kept_, [&](const KeptTlsPtr& kept) { return now - kept->left >= longest_idle; });
-  return kept_.empty() ? egress::never : kept_.front()->left + longest_idle;
+  std::erase_if(kept_, [&](const KeptTlsPtr& kept) { return now - kept->left >= idle_; });
+  return kept_.empty() ? egress::never : kept_.front()->left + idle_;
 }
 
 }  // namespace capgate::seal

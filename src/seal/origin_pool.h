@@ -52,7 +52,7 @@ class OriginPool final : public egress::Owner {
   static constexpr std::size_t most_of_one_endpoint = 8;
   static constexpr std::size_t most = 32;
 
-  explicit OriginPool(egress::Loop& loop);
+  explicit OriginPool(egress::Loop& loop, std::chrono::milliseconds idle = longest_idle);
 
   void keep(KeptTlsPtr kept);
   [[nodiscard]] KeptTlsPtr take(const KeptTls::Key& key);
@@ -66,6 +66,7 @@ class OriginPool final : public egress::Owner {
   [[nodiscard]] Time close_idle(Time now);
 
   egress::Loop& loop_;
+  std::chrono::milliseconds idle_;
   egress::Loop::LookId look_;
   std::vector<KeptTlsPtr> kept_;  // the one that was left first comes first
 };
