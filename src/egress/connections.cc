@@ -169,17 +169,18 @@ Async<std::vector<Address>> Connections::find_addresses(Attempt& attempt) {
 }
 
 Async<Dialled> Connections::open(Attempt& attempt) {
+  const bool is_reused = take_kept(attempt);
+  if (is_reused && !is_recorded(attempt)) co_return Dialled{};
+  if (is_reused) {
+    co_return Dialled{.socket = std::move(attempt.kept->socket), .address = attempt.dialled};
+  }
   std::vector<Address> addresses = co_await find_addresses(attempt);
   if (addresses.empty()) co_return Dialled{};
   attempt.flow.address.reset();
   attempt.flow.address_is_own = false;
   FlowRecord& record = attempt.record;
-  record.rule = attempt.verdict.rule;
   record.address = to_text(addresses.front());
-  if (!journal_.allow(record, attempt.flow, attempt.verdict)) {
-    journal_.tell_limit("audit", "the audit log cannot be written, so nothing is connected");
-    co_return Dialled{};
-  }
+  if (!is_recorded(attempt)) co_return Dialled{};
   const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.dial_seconds);
   Dialled dialled = co_await dial(loop_, std::move(addresses), attempt.flow.port, deadline);
   if (dialled.socket) {
@@ -189,6 +190,13 @@ Async<Dialled> Connections::open(Attempt& attempt) {
     journal_.close(record, 0, 0, format("unreachable: {}", dialled.why));
   }
   co_return dialled;
+}
+
+bool Connections::is_recorded(Attempt& attempt) {
+  attempt.record.rule = attempt.verdict.rule;
+  if (journal_.allow(attempt.record, attempt.flow, attempt.verdict)) return true;
+  journal_.tell_limit("audit", "the audit log cannot be written, so nothing is connected");
+  return false;
 }
 
 // The steps up to a connection with the origin. Without one the flow was refused, and told.

@@ -64,6 +64,7 @@ class Connections {
     Manner manner = Manner::none;
     bool is_proxied_http = false;  // absolute-form: heads are rewritten
     Address dialled;
+    KeptOriginPtr kept;
   };
   // A connection that is no tunnel yet.
   class Counted {
@@ -90,6 +91,9 @@ class Connections {
   [[nodiscard]] bool is_spoken_well(Attempt& attempt, Heard heard);
   [[nodiscard]] Async<Dialled> admit(Socket& client, Attempt& attempt);
   [[nodiscard]] Async<Dialled> open(Attempt& attempt);
+  [[nodiscard]] bool may_have_kept(const Attempt& attempt) const;
+  [[nodiscard]] bool take_kept(Attempt& attempt);
+  [[nodiscard]] bool is_recorded(Attempt& attempt);
   [[nodiscard]] Async<std::vector<Address>> find_addresses(Attempt& attempt);
   void refuse(const Attempt& attempt, std::string_view reason, std::string_view text);
 
@@ -116,6 +120,7 @@ class Connections {
   Async<std::optional<Attempt>> hear_proxy_client(Socket& client);
   Async<std::optional<Attempt>> hear_http_proxy_client(Socket& client, std::string bytes);
   Async<std::optional<Attempt>> hear_socks_client(Socket& client, std::string bytes);
+  Async<bool> answer_connected(Socket& client, const Attempt& attempt);
   Async<bool> answer(Socket& client, const Attempt& attempt, std::string_view http, unsigned socks);
 
   Loop& loop_;

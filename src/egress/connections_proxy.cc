@@ -151,6 +151,12 @@ Async<std::optional<Connections::Attempt>> Connections::hear_proxy_client(Socket
   co_return co_await hear_http_proxy_client(client, std::move(bytes));
 }
 
+// Short, and nothing is in the way of it.
+Async<bool> Connections::answer_connected(Socket& client, const Attempt& attempt) {
+  return answer(client, attempt, "HTTP/1.1 200 Connection established\r\n\r\n",
+                static_cast<unsigned>(SocksReply::succeeded));
+}
+
 Task Connections::proxied(SocketPtr client) {
   Counted counted(opening_);
   std::optional<Attempt> attempt = co_await hear_proxy_client(*client);
@@ -161,7 +167,11 @@ Task Connections::proxied(SocketPtr client) {
                     static_cast<unsigned>(SocksReply::not_allowed));
     co_return;
   }
-  Dialled origin = co_await open(*attempt);
+  // Its hello says whether it can have a connection that is kept, and it waits for our answer.
+  const bool is_answered = !attempt->is_proxied_http && may_have_kept(*attempt);
+  if (is_answered && !co_await answer_connected(*client, *attempt)) co_return;
+  Dialled origin = is_answered ? co_await admit(*client, *attempt) : co_await open(*attempt);
+  if (!origin.socket && is_answered) co_return reset_on_close(*client);
   if (!origin.socket) {
     co_await answer(*client, *attempt,
                     http_answer("502 Bad Gateway", "capgate: the origin was not reached"),
@@ -169,15 +179,9 @@ Task Connections::proxied(SocketPtr client) {
     co_return;
   }
   counted.done();
-  if (!attempt->is_proxied_http) {
-    // Short, and nothing is in the way of it.
-    const bool said =
-        co_await answer(*client, *attempt, "HTTP/1.1 200 Connection established\r\n\r\n",
-                        static_cast<unsigned>(SocksReply::succeeded));
-    if (!said) {
-      journal_.close(attempt->record, 0, 0, ending_name(Ending::failed));
-      co_return;
-    }
+  if (!is_answered && !attempt->is_proxied_http && !co_await answer_connected(*client, *attempt)) {
+    journal_.close(attempt->record, 0, 0, ending_name(Ending::failed));
+    co_return;
   }
   co_await carry(std::move(client), std::move(origin.socket), *std::move(attempt));
 }

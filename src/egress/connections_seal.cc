@@ -13,15 +13,41 @@ constexpr std::chrono::seconds time_to_object{1};
 
 }  // namespace
 
+bool Connections::may_have_kept(const Attempt& attempt) const {
+  return attempt.flow.terminated && terminator_ != nullptr && terminator_->has_kept(attempt.flow);
+}
+
+// A connection that an earlier client has left. Its address was checked when it was dialled, and is
+// again: addresses of this host may have changed.
+bool Connections::take_kept(Attempt& attempt) {
+  if (attempt.flow.speech != Speech::tls || !may_have_kept(attempt)) return false;
+  KeptOriginPtr kept = terminator_->take_kept(attempt.flow, attempt.opening.hello);
+  if (!kept) return false;
+  Flow flow = attempt.flow;
+  flow.address = to_host(kept->address);
+  flow.address_is_own = own_.contains(kept->address, loop_.now());
+  const Verdict verdict = decide(policy_, flow);
+  if (!verdict.is_allowed()) return false;
+  attempt.verdict = verdict;
+  attempt.dialled = kept->address;
+  attempt.record.address = to_text(kept->address);
+  attempt.record.is_reused = true;
+  attempt.kept = std::move(kept);
+  return true;
+}
+
 Async<bool> Connections::terminate(Tunnel& tunnel, Attempt& attempt) {
   if (terminator_ == nullptr) {
     refuse(attempt, "not-terminated", "this broker speaks no TLS");
     tunnels_.end(tunnel, Ending::denied);
     co_return false;
   }
-  const Terminator::Served served = co_await terminator_->serve(
-      tunnel,
-      {.flow = attempt.flow, .hello_bytes = attempt.opening.bytes, .hello = attempt.opening.hello});
+  const Terminator::Served served =
+      co_await terminator_->serve(tunnel, {.flow = attempt.flow,
+                                           .hello_bytes = attempt.opening.bytes,
+                                           .hello = attempt.opening.hello,
+                                           .address = attempt.dialled,
+                                           .kept = std::move(attempt.kept)});
   using How = Terminator::Served::How;
   if (served.how == How::taken_away) co_return false;
   if (!served.text.empty()) {

@@ -67,6 +67,7 @@ bool Journal::allow(const FlowRecord& record, const Flow& flow, const Verdict& v
   event.rule = verdict.rule->text;
   event.position = verdict.rule->position;
   if (verdict.inner_name_unverified) event.text = "inner name not verified";
+  if (record.is_reused) event.reason = "reused";
   return log_.append(event);
 }
 

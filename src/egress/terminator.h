@@ -7,15 +7,33 @@
 // how many (Tunnel::add_bytes); the tunnel still ends it when it is idle, used up or over.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
+#include "egress/address.h"
 #include "egress/decide.h"
 #include "egress/hello.h"
+#include "egress/loop.h"
 #include "egress/task.h"
 #include "egress/tunnel.h"
 
 namespace capgate::egress {
+
+// A connection to an origin that has outlived its client's, with the TLS that is spoken on it.
+struct KeptOrigin {
+  KeptOrigin(SocketPtr its_socket, Address its_address)
+      : socket(std::move(its_socket)), address(its_address) {}
+  KeptOrigin(const KeptOrigin&) = delete;
+  KeptOrigin& operator=(const KeptOrigin&) = delete;
+  KeptOrigin(KeptOrigin&&) = delete;
+  KeptOrigin& operator=(KeptOrigin&&) = delete;
+  virtual ~KeptOrigin() = default;
+
+  SocketPtr socket;
+  Address address;  // that was dialled
+};
+using KeptOriginPtr = std::unique_ptr<KeptOrigin>;
 
 class Terminator {
  public:
@@ -30,6 +48,8 @@ class Terminator {
     Flow flow;                // said == host, as decided
     std::string hello_bytes;  // what was read of the client, to the end of the hello or beyond
     ClientHello hello;
+    Address address;     // of the tunnel's origin
+    KeptOriginPtr kept;  // whose socket is the tunnel's origin now; null: it was dialled
   };
   struct Served {
     enum class How : unsigned char {
@@ -41,7 +61,12 @@ class Terminator {
     Ending ending = Ending::closed;
     std::string text;
   };
-  // First the origin's handshake, then the client's, then requests until the connection is over.
+  // Whether a connection to this endpoint is kept. Which one a client can have is not known before
+  // its hello is.
+  [[nodiscard]] virtual bool has_kept(const Flow& flow) const = 0;
+  [[nodiscard]] virtual KeptOriginPtr take_kept(const Flow& flow, const ClientHello& hello) = 0;
+
+  // First the origin's handshake (unless it is a kept one), then the client's, then requests until the connection is over.
   virtual Async<Served> serve(Tunnel& tunnel, Arrival arrival) = 0;
   // The tunnel ends in this moment: whatever still works on it must touch nothing of it.
   virtual void ended(Tunnel& tunnel) = 0;

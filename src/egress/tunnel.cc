@@ -67,6 +67,11 @@ void Tunnel::replace_origin(SocketPtr origin) {
   origin_->owner = this;
 }
 
+SocketPtr Tunnel::take_origin() {
+  origin_->owner = nullptr;
+  return std::move(origin_);
+}
+
 void Tunnel::touch() {
   const std::uint32_t now = in_seconds(tunnels_.loop_.now());
   if (now == last_active_) return;
@@ -210,16 +215,15 @@ void Tunnels::end(Tunnel& tunnel, Ending ending) {
   unlink(tunnel);
   --size_;
   const std::unique_ptr<Tunnel> owned(&tunnel);
-  if (ending != Ending::closed) {
-    reset_on_close(tunnel.client());
-    reset_on_close(tunnel.origin());
+  for (Socket* socket : {tunnel.client_.get(), tunnel.origin_.get()}) {
+    if (socket == nullptr) continue;
+    if (ending != Ending::closed) reset_on_close(*socket);
+    socket->owner = nullptr;
   }
-  tunnel.client().owner = nullptr;
-  tunnel.origin().owner = nullptr;
   on_end_(tunnel, ending);
   // Whoever works on a held lane stops here.
   loop_.cancel(tunnel.client());
-  loop_.cancel(tunnel.origin());
+  if (tunnel.origin_) loop_.cancel(tunnel.origin());
 }
 
 void Tunnels::end_all(Ending ending) {

@@ -34,6 +34,7 @@ struct FlowRecord {
   const Rule* rule = nullptr;
   std::string_view protocol;
   Time started;
+  bool is_reused = false;  // `address` was dialled for an earlier flow
 };
 
 enum class Ending : unsigned char {
@@ -75,6 +76,8 @@ class Tunnel final : public Owner {
 
   // Another connection to the origin, in place of one that nothing was passed on from.
   void replace_origin(SocketPtr origin);
+  // Its connection outlives the tunnel, which is to be ended next, as closed.
+  [[nodiscard]] SocketPtr take_origin();
 
   // For a coroutine that moves bytes of a held lane itself.
   void add_bytes(LaneName name, std::uint64_t count);

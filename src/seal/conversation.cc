@@ -24,6 +24,34 @@ Conversation::Conversation(Parts parts, egress::Tunnel& tunnel, egress::Flow flo
 
 void Conversation::add_origin(SslPtr ssl) {
   origin_ = std::make_unique<TlsStream>(parts_.loop, tunnel_.origin(), std::move(ssl));
+  origin_made_ = parts_.loop.now();
+}
+
+void Conversation::add_kept(KeptTlsPtr kept, ReusedOrigin::Another another) {
+  origin_ = std::move(kept->stream);
+  origin_made_ = kept->made;
+  protocol_ = origin_->protocol();
+  reused_ = std::make_unique<ReusedOrigin>(
+      *origin_, [this] { return is_silent(tunnel_.origin(), *origin_); }, std::move(another));
+}
+
+void Conversation::replace_origin(egress::SocketPtr socket, std::unique_ptr<TlsStream> stream) {
+  origin_ = std::move(stream);
+  origin_made_ = parts_.loop.now();
+  tunnel_.replace_origin(std::move(socket));
+}
+
+KeptTlsPtr Conversation::take_origin(KeptTls::Key key, egress::Address address) {
+  auto out = std::make_unique<KeptTls>(tunnel_.take_origin(), address);
+  out->key = std::move(key);
+  out->stream = std::move(origin_);
+  out->made = origin_made_;
+  return out;
+}
+
+Stream& Conversation::origin_stream() {
+  if (reused_) return *reused_;
+  return *origin_;
 }
 
 void Conversation::add_client(SslPtr ssl, std::string hello_bytes) {
@@ -35,7 +63,10 @@ void Conversation::leave() {
   is_left_ = true;
   if (origin_) origin_->leave();
   if (client_) client_->leave();
-  parts_.values.end_waits(this);
+  // Either may end what is left of this: from here on it is an address only.
+  Values& values = parts_.values;
+  if (reused_) reused_->leave();
+  values.end_waits(this);
 }
 
 // What has expired is worth waiting for. False: the connection has ended meanwhile.

@@ -9,7 +9,9 @@
 #include "egress/policy.h"
 #include "egress/terminator.h"
 #include "seal/keyrings.h"
+#include "seal/origin_pool.h"
 #include "seal/relay.h"
+#include "seal/reused_origin.h"
 #include "seal/swap.h"
 #include "seal/tls_stream.h"
 #include "seal/values.h"
@@ -29,8 +31,16 @@ class Conversation final : public Requests {
 
   [[nodiscard]] egress::Tunnel& tunnel() { return tunnel_; }
   void add_origin(SslPtr ssl);
+  // Its socket is the tunnel's; what `another` makes takes its place (replace_origin).
+  void add_kept(KeptTlsPtr kept, ReusedOrigin::Another another);
+  void replace_origin(egress::SocketPtr socket, std::unique_ptr<TlsStream> stream);
+  // With its socket. The tunnel has none then.
+  [[nodiscard]] KeptTlsPtr take_origin(KeptTls::Key key, egress::Address address);
   void add_client(SslPtr ssl, std::string hello_bytes);
   [[nodiscard]] TlsStream& origin() { return *origin_; }
+  [[nodiscard]] bool is_reused() const { return reused_ != nullptr; }
+  // What the relay of HTTP/1.1 reads and writes.
+  [[nodiscard]] Stream& origin_stream();
   [[nodiscard]] TlsStream& client() { return *client_; }
   [[nodiscard]] std::string& protocol() { return protocol_; }
 
@@ -56,6 +66,8 @@ class Conversation final : public Requests {
   egress::Flow flow_;
   std::string protocol_;
   std::unique_ptr<TlsStream> origin_;
+  Time origin_made_;  // its handshake
+  std::unique_ptr<ReusedOrigin> reused_;
   std::unique_ptr<TlsStream> client_;
   Keyring keys_;
   bool is_left_ = false;

@@ -84,6 +84,8 @@ Async<ssize_t> Http1Relay::send(LaneName lane, std::string_view bytes) {
   if (is_over_) co_return taken_away;
   Stream& stream = lane == LaneName::to_origin ? sides_.origin : sides_.client;
   const ssize_t size = co_await stream.write(bytes, never);
+  // Some of a request may have left, and the rest never will.
+  if (size < 0 && lane == LaneName::to_origin) is_origin_free_ = false;
   if (size == taken_away) stop(RelayEnd::taken_away);
   if (is_over_) co_return taken_away;
   if (size > 0) sides_.requests.count(lane, static_cast<std::size_t>(size));
@@ -152,6 +154,11 @@ Async<bool> Http1Relay::drain_client() {
   }
 }
 
+bool Http1Relay::is_origin_kept() const {
+  return sides_.keeps_origin && end_ == RelayEnd::closed && is_origin_free_ && !is_origin_tied_ &&
+         !exchange_.is_open && !is_upgraded_ && !is_origin_finished_ && from_origin_.is_empty();
+}
+
 // Both coroutines have ended: nobody but this one touches the streams.
 Async<RelayEnd> Http1Relay::part() {
   if (end_ == RelayEnd::taken_away) co_return end_;
@@ -169,6 +176,10 @@ Async<RelayEnd> Http1Relay::part() {
   }
   if (end_ == RelayEnd::failed) co_return end_;
   if (!co_await finish(LaneName::to_client)) co_return RelayEnd::taken_away;
+  if (is_origin_kept()) {
+    if (is_client_sending_ && !co_await drain_client()) co_return RelayEnd::taken_away;
+    co_return RelayEnd::origin_free;
+  }
   // A request that was broken off must not look whole to the origin.
   const bool is_request_cut = exchange_.is_open && !exchange_.is_body_sent;
   if (!is_request_cut && !co_await finish(LaneName::to_origin)) co_return RelayEnd::taken_away;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "egress/http_text.h"
 #include "seal/http1_relay.h"
 
 namespace capgate::seal {
@@ -23,6 +24,13 @@ Framing framing_for(const ResponseHead& head, std::string_view method) {
   return is_bare ? Framing{} : head.body;
 }
 
+// NTLM and Negotiate authenticate a connection, not a request.
+bool ties_connection(const Response& response) {
+  constexpr int unauthorized = 401;
+  return response.status == unauthorized ||
+         find_field(response.fields, "www-authenticate") != nullptr;
+}
+
 }  // namespace
 
 // Nothing of the answer has left yet.
@@ -41,6 +49,7 @@ Async<bool> Http1Relay::pass_answers() {
 
 // The origin has ended, or says something that nobody asked for (that it was idle for too long).
 void Http1Relay::end_of_answers() {
+  is_origin_free_ = false;
   if (is_refusing_) {
     is_origin_gone_ = true;
     return;
@@ -119,7 +128,9 @@ Async<bool> Http1Relay::pass_final(ResponseHead head) {
     co_return false;
   }
   exchange_.is_answering = true;
+  is_origin_tied_ |= ties_connection(head.response);
   const bool is_last = head.is_last || framing.kind == Framing::Kind::until_close;
+  if (exchange_.is_last && !head.is_last) end_with(head);
   if (!co_await pass_answer_body(write_response_head(head), framing)) co_return false;
   if (head.response.status == switching_protocols) {
     is_upgraded_ = true;
@@ -132,7 +143,27 @@ Async<bool> Http1Relay::pass_final(ResponseHead head) {
     stop(RelayEnd::closed);
     co_return false;
   }
+  is_origin_free_ = true;
+  if (exchange_.is_last) {
+    exchange_.is_answering = false;
+    exchange_.is_open = false;
+    is_client_sending_ = !from_client_.is_empty();
+    stop(RelayEnd::closed);
+    co_return false;
+  }
   co_return true;
+}
+
+// The client has asked for it, and the origin does not know.
+void Http1Relay::end_with(ResponseHead& head) {
+  std::vector<Field>& fields = head.response.fields;
+  const auto found = std::ranges::find_if(
+      fields, [](const Field& field) { return is_field(field, "connection"); });
+  if (found != fields.end() && egress::equal_in_any_case(found->value, "keep-alive")) {
+    found->value = "close";
+  } else {
+    fields.push_back({.name = "Connection", .value = "close"});
+  }
 }
 
 void Http1Relay::scrub_into(std::string& out, std::string_view data, Scrub& scrub) {

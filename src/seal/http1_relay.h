@@ -57,6 +57,7 @@ class Http1Relay {
     bool is_body_sent = false;  //
     bool is_answering = false;  // some of its answer has left, and not all
     bool wants_websocket = false;
+    bool is_last = false;  // for the client, and the origin was not told
   };
   // A request on its way out.
   struct Outgoing {
@@ -75,6 +76,7 @@ class Http1Relay {
   [[nodiscard]] Async<bool> finish(egress::LaneName lane);
   [[nodiscard]] Async<bool> drain_client();
   [[nodiscard]] Async<RelayEnd> part();
+  [[nodiscard]] bool is_origin_kept() const;
 
   // http1_requests.cc
   [[nodiscard]] Async<bool> pass_requests();
@@ -101,6 +103,7 @@ class Http1Relay {
   [[nodiscard]] Async<bool> pass_raw_to_client();
   void scrub_into(std::string& out, std::string_view data, Scrub& scrub);
   void end_of_answers();
+  void end_with(ResponseHead& head);
   void refuse_answer(std::string_view reason, std::string_view text);
 
   Sides sides_;
@@ -116,6 +119,8 @@ class Http1Relay {
   bool is_origin_gone_ = false;     // meanwhile
   bool is_client_sending_ = false;  // it may be, still: a reset would cost it what it was told
   bool is_upgraded_ = false;
+  bool is_origin_free_ = false;  // its last answer is whole, and it awaits a request
+  bool is_origin_tied_ = false;  // to a client, by authentication that is the connection's
   bool is_client_finished_ = false;
   bool is_origin_finished_ = false;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "egress/http_text.h"
 #include "seal/http1_relay.h"
 #include "secrets/secret.h"
 
@@ -46,6 +47,35 @@ Field* find_length(Request& request) {
   const auto found = std::ranges::find_if(
       request.fields, [](const Field& field) { return is_field(field, "content-length"); });
   return found == request.fields.end() ? nullptr : &*found;
+}
+
+// Takes "Connection: close" out, which is for the next hop alone. False: nothing of the kind, or
+// more than that.
+bool take_close(Request& request) {
+  const auto is_connection = [](const Field& field) { return is_field(field, "connection"); };
+  const auto found = std::ranges::find_if(request.fields, is_connection);
+  if (found == request.fields.end() || !egress::equal_in_any_case(found->value, "close") ||
+      std::ranges::count_if(request.fields, is_connection) != 1) {
+    return false;
+  }
+  request.fields.erase(found);
+  return true;
+}
+
+// Safe methods: what the origin does for them, it may do twice.
+Repeats repeats_of(const RequestHead& head) {
+  const std::string& method = head.request.method;
+  const bool is_safe = method == "GET" || method == "HEAD" || method == "OPTIONS";
+  return is_safe && head.body.kind == Framing::Kind::none ? Repeats::freely : Repeats::never;
+}
+
+// Authentication of the connection, begun by the client.
+bool ties_connection(const Request& request) {
+  const Field* field = find_field(request.fields, "authorization");
+  if (field == nullptr) return false;
+  const std::string_view scheme = std::string_view(field->value).substr(0, field->value.find(' '));
+  return egress::equal_in_any_case(scheme, "ntlm") ||
+         egress::equal_in_any_case(scheme, "negotiate");
 }
 
 }  // namespace
@@ -99,6 +129,9 @@ Async<bool> Http1Relay::pass_request() {
                                                    "an upgrade to something that is no WebSocket");
     stop_refusing(refused, refused.status);
     co_return false;
+  }
+  if (sides_.keeps_origin && head->upgrade == RequestHead::Upgrade::none) {
+    exchange_.is_last = take_close(head->request);
   }
   auto admitted = co_await sides_.requests.admit(head->request);
   if (is_over_) {
@@ -154,6 +187,9 @@ Async<bool> Http1Relay::pass_admitted(RequestHead head) {
   }
   exchange_.wants_websocket = head.upgrade == RequestHead::Upgrade::websocket;
   const std::vector<Field> as_read = exchange_.as_sent.fields;
+  is_origin_free_ = false;
+  is_origin_tied_ |= ties_connection(exchange_.as_sent);
+  sides_.origin.begin_request(repeats_of(head));
   Outgoing outgoing{.head = std::move(head), .as_read = &as_read};
   if (outgoing.head.body.kind != Framing::Kind::none) {
     co_return co_await send_with_body(std::move(outgoing));

@@ -70,13 +70,16 @@ struct Sides {
   Requests& requests;
   std::size_t most_head_bytes = 65536;
   std::uint32_t head_seconds = 15;  // until a head that has begun is whole
+  // HTTP/1.1: a connection to the origin that another client could use is not ended with this one.
+  bool keeps_origin = false;
 };
 
 enum class RelayEnd : unsigned char {
-  closed,      // as HTTP knows it
-  failed,      // one side broke off, or was malformed
-  denied,      // a request was refused and the connection cannot go on
-  taken_away,  // touch nothing of it
+  closed,       // as HTTP knows it
+  failed,       // one side broke off, or was malformed
+  denied,       // a request was refused and the connection cannot go on
+  taken_away,   // touch nothing of it
+  origin_free,  // closed, by the client alone: the origin awaits a request (see keeps_origin)
 };
 
 [[nodiscard]] Async<RelayEnd> relay_http1(Sides sides);

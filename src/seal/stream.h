@@ -18,6 +18,9 @@ namespace capgate::seal {
 using egress::Async;
 using egress::Time;
 
+// Whether a request may reach the origin twice.
+enum class Repeats : unsigned char { never, freely };
+
 class Stream {
  public:
   Stream() = default;
@@ -27,6 +30,8 @@ class Stream {
   Stream& operator=(Stream&&) = delete;
   virtual ~Stream() = default;
 
+  // The next write begins a request. `freely`: it is all of it.
+  virtual void begin_request(Repeats /*repeats*/) {}
   // What is there, at most `into`: a count, or egress::ended (the peer said so: close_notify),
   // egress::failed (also: an end without close_notify, or late) or egress::taken_away.
   virtual Async<ssize_t> read(std::span<char> into, Time deadline) = 0;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "egress/dial.h"
 #include "seal/conversation.h"
 #include "seal/relay.h"
 #include "seal/signal.h"
@@ -20,7 +21,8 @@ constexpr std::string_view http2 = "h2";
 
 Ending ending_of(RelayEnd end) {
   switch (end) {
-    case RelayEnd::closed: return Ending::closed;
+    case RelayEnd::closed:
+    case RelayEnd::origin_free: return Ending::closed;
     case RelayEnd::denied: return Ending::denied;
     case RelayEnd::failed:
     case RelayEnd::taken_away: break;
@@ -32,6 +34,8 @@ Served failed(std::string text) {
   return {.how = Served::How::done, .ending = Ending::failed, .text = std::move(text)};
 }
 
+Tls::Endpoint endpoint_of(const egress::Flow& flow) { return {flow.host.text, flow.port}; }
+
 bool is_greeted(const Served& served) {
   return served.how == Served::How::done && served.ending == Ending::closed;
 }
@@ -41,13 +45,23 @@ bool is_greeted(const Served& served) {
 SealTerminator::SealTerminator(Parts parts, Authority authority, Roots roots, Values values)
     : parts_(parts),
       tls_(std::move(authority), std::move(roots)),
+      pool_(parts_.loop),
       values_(std::move(values)),
       keyrings_(parts_.policy, values_) {}
 
 SealTerminator::~SealTerminator() = default;
 
+bool SealTerminator::has_kept(const egress::Flow& flow) const {
+  return pool_.has(endpoint_of(flow));
+}
+
+egress::KeptOriginPtr SealTerminator::take_kept(const egress::Flow& flow,
+                                                const egress::ClientHello& hello) {
+  return pool_.take({endpoint_of(flow), spoken_protocols(hello.protocols)});
+}
+
 Async<Served> SealTerminator::greet_origin(Conversation& conversation, const Arrival& arrival) {
-  const Tls::Endpoint endpoint{arrival.flow.host.text, arrival.flow.port};
+  const Tls::Endpoint endpoint = endpoint_of(arrival.flow);
   const std::string offered = spoken_protocols(arrival.hello.protocols);
   SslPtr ssl = tls_.to_origin(endpoint, offered);
   if (!ssl) co_return failed(tls_.problem());
@@ -92,8 +106,9 @@ Async<Served> SealTerminator::greet_client(Conversation& conversation, const Arr
 // not good the client has heard nothing from us yet. An origin that was verified before and resumes
 // the session shows no certificate, and speaks what it spoke then: nothing has to wait for it.
 Async<Served> SealTerminator::shake_hands(Conversation& conversation, const Arrival& arrival) {
-  const auto expected = tls_.expected_protocol({arrival.flow.host.text, arrival.flow.port},
-                                               spoken_protocols(arrival.hello.protocols));
+  if (conversation.is_reused()) co_return co_await greet_client(conversation, arrival);
+  const auto expected =
+      tls_.expected_protocol(endpoint_of(arrival.flow), spoken_protocols(arrival.hello.protocols));
   if (expected) {
     conversation.protocol() = *expected;
     co_return co_await greet_both(conversation, arrival);
@@ -120,26 +135,66 @@ Async<Served> SealTerminator::greet_both(Conversation& conversation, const Arriv
   if (conversation.is_left()) co_return Served{.how = Served::How::taken_away};
   if (is_greeted(served) && !is_other) co_return *std::move(of_client);
   // The next connection waits for the origin again, and shows the client what is wrong with it.
-  tls_.forget({arrival.flow.host.text, arrival.flow.port});
+  tls_.forget(endpoint_of(arrival.flow));
   co_return failed(is_other ? "the origin speaks something else than before" : served.text);
+}
+
+// For a client that was greeted on a kept connection: as that one was, or not at all.
+Async<Stream*> SealTerminator::connect_again(Conversation& conversation, const Arrival& arrival) {
+  const auto fail = [&](std::string_view text) -> Stream* {
+    parts_.journal.refuse(conversation.tunnel().record(), arrival.flow, "handshake", text);
+    return nullptr;
+  };
+  const Time deadline = parts_.loop.now() + std::chrono::seconds(parts_.policy.limits.dial_seconds);
+  egress::Dialled dialled =
+      co_await egress::dial(parts_.loop, {arrival.address}, arrival.flow.port, deadline);
+  if (conversation.is_left()) co_return nullptr;
+  if (!dialled.socket) co_return fail(format("the origin was not reached: {}", dialled.why));
+  SslPtr ssl = tls_.to_origin(endpoint_of(arrival.flow), spoken_protocols(arrival.hello.protocols));
+  if (!ssl) co_return fail(tls_.problem());
+  auto stream = std::make_unique<TlsStream>(parts_.loop, *dialled.socket, std::move(ssl));
+  const Shaken shaken = co_await stream->handshake(deadline);
+  if (conversation.is_left()) co_return nullptr;
+  if (shaken != Shaken::done) {
+    co_return fail(format("the TLS handshake with the origin failed: {}", last_error()));
+  }
+  if (stream->protocol() != conversation.protocol()) {
+    co_return fail("the origin speaks something else than before");
+  }
+  conversation.replace_origin(std::move(dialled.socket), std::move(stream));
+  co_return &conversation.origin();
+}
+
+Async<RelayEnd> SealTerminator::relay(Conversation& conversation) {
+  const bool is_http2 = conversation.protocol() == http2;
+  const Sides sides{.loop = parts_.loop,
+                    .client = conversation.client(),
+                    .origin = conversation.origin_stream(),
+                    .requests = conversation,
+                    .most_head_bytes = parts_.policy.limits.head_bytes,
+                    .head_seconds = parts_.policy.limits.hello_seconds,
+                    .keeps_origin = true};
+  co_return is_http2 ? co_await relay_http2(sides) : co_await relay_http1(sides);
 }
 
 Async<Served> SealTerminator::serve(egress::Tunnel& tunnel, Arrival arrival) {
   Conversation conversation({parts_.loop, parts_.policy, parts_.journal, values_, keyrings_},
                             tunnel, arrival.flow);
   live_.emplace(&tunnel, &conversation);
+  if (arrival.kept) {
+    // It is one that take_kept() gave away.
+    conversation.add_kept(KeptTlsPtr(static_cast<KeptTls*>(arrival.kept.release())),
+                          [&] { return connect_again(conversation, arrival); });
+  }
   Served served = co_await shake_hands(conversation, arrival);
   if (conversation.is_left()) co_return Served{.how = Served::How::taken_away};
   if (is_greeted(served)) {
-    const Sides sides{.loop = parts_.loop,
-                      .client = conversation.client(),
-                      .origin = conversation.origin(),
-                      .requests = conversation,
-                      .most_head_bytes = parts_.policy.limits.head_bytes,
-                      .head_seconds = parts_.policy.limits.hello_seconds};
-    const RelayEnd end = conversation.protocol() == http2 ? co_await relay_http2(sides)
-                                                          : co_await relay_http1(sides);
+    const RelayEnd end = co_await relay(conversation);
     if (conversation.is_left()) co_return Served{.how = Served::How::taken_away};
+    if (end == RelayEnd::origin_free) {
+      pool_.keep(conversation.take_origin(
+          {endpoint_of(arrival.flow), spoken_protocols(arrival.hello.protocols)}, arrival.address));
+    }
     served.ending = ending_of(end);
   }
   live_.erase(&tunnel);

@@ -13,6 +13,8 @@
 #include "egress/policy.h"
 #include "egress/terminator.h"
 #include "seal/keyrings.h"
+#include "seal/origin_pool.h"
+#include "seal/relay.h"
 #include "seal/tls.h"
 #include "seal/values.h"
 
@@ -31,6 +33,9 @@ class SealTerminator final : public egress::Terminator {
   ~SealTerminator() override;
 
   void begin() { values_.begin(); }
+  [[nodiscard]] bool has_kept(const egress::Flow& flow) const override;
+  [[nodiscard]] egress::KeptOriginPtr take_kept(const egress::Flow& flow,
+                                                const egress::ClientHello& hello) override;
   egress::Async<Served> serve(egress::Tunnel& tunnel, Arrival arrival) override;
   void ended(egress::Tunnel& tunnel) override;
 
@@ -40,8 +45,12 @@ class SealTerminator final : public egress::Terminator {
   egress::Async<Served> greet_client(Conversation& conversation, const Arrival& arrival);
   egress::Async<Served> greet_both(Conversation& conversation, const Arrival& arrival);
 
+  egress::Async<Stream*> connect_again(Conversation& conversation, const Arrival& arrival);
+  egress::Async<RelayEnd> relay(Conversation& conversation);
+
   Parts parts_;
   Tls tls_;
+  OriginPool pool_;
   Values values_;
   Keyrings keyrings_;
   std::map<const egress::Tunnel*, Conversation*> live_;

@@ -85,7 +85,7 @@ TEST_F(TerminatorTest, GreetsBothAtOnceWhereTheOriginIsKnown) {
         EXPECT_EQ(server.shaken, authority == &outer_);
         if (!server.shaken) continue;
         (void)server.hear("\r\n\r\n");
-        server.say("HTTP/1.1 204 No Content\r\n\r\n");
+        server.say("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n");
         (void)server.hear("\r\n");
       }
     });

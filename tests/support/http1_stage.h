@@ -91,6 +91,7 @@ class Http1Test : public testing::Test {
   std::optional<RelayEnd> end;
   std::size_t most_head_bytes = 65536;
   std::uint32_t head_seconds = 15;
+  bool keeps_origin = false;
 
  private:
   egress::Task serve() {
@@ -99,7 +100,8 @@ class Http1Test : public testing::Test {
                                       .origin = *origin_stream,
                                       .requests = *requests,
                                       .most_head_bytes = most_head_bytes,
-                                      .head_seconds = head_seconds});
+                                      .head_seconds = head_seconds,
+                                      .keeps_origin = keeps_origin});
     client_stream.reset();
     origin_stream.reset();
     send_text(tells_over_, "x");

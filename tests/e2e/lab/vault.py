@@ -1,5 +1,7 @@
 """The services that tokens are for: every request is recorded whole, and answered by its path.
 
+/leave is answered as others are, and then the connection is closed without a word.
+
 Behind nginx, which speaks TLS, HTTP/2 and plain HTTP for it, and by itself at VAULT_RAW_PORT, where
 nothing stands between the client's bytes and the record. The test asks at a socket:
 
@@ -97,7 +99,7 @@ class Vault:
             await self.upgrade(record, reader, writer)
             return False
         await self.answer(request, record, writer)
-        return request.get("connection").lower() != "close"
+        return request.get("connection").lower() != "close" and request.path != "/leave"
 
     async def pieces(self, request, reader):
         if request.get("transfer-encoding"):
@@ -183,6 +185,11 @@ class Vault:
 
     async def answer_gzip(self, _, __, writer):
         send(writer, gzip.compress(b"packed\n"), fields=["Content-Encoding: gzip"])
+
+    async def answer_more(self, _, __, writer):
+        """An answer, and another one that nobody has asked for."""
+        send(writer, b"asked\n")
+        send(writer, b"forged\n")
 
     async def answer_big(self, _, __, writer):
         send(writer, HUGE)
