@@ -1,6 +1,7 @@
 // The manifest of an entry, without what needs something optional that is not there.
+#include <algorithm>
+
 #include "base/assert.h"
-#include "base/format.h"
 #include "base/ranges.h"
 #include "clients/catalog.h"
 #include "clients/catalog_rules.h"
@@ -14,15 +15,15 @@ using text::JsonWriter;
 using text::Kind;
 using text::Value;
 
-bool is_there(std::string_view name, const Present& present) {
-  for (const core::Binding& binding : present.bindings) {
-    if (binding.name == name) return true;
-  }
-  for (const std::string& variable : present.environment) {
-    const std::string_view text = variable;
-    if (text.substr(0, text.find('=')) == name) return true;
-  }
-  return false;
+bool is_bound(std::string_view name, const Present& present) {
+  return std::ranges::any_of(present.bindings,
+                             [&](const core::Binding& binding) { return binding.name == name; });
+}
+
+bool is_set(std::string_view name, const Present& present) {
+  return std::ranges::any_of(present.environment, [&](std::string_view variable) {
+    return variable.substr(0, variable.find('=')) == name;
+  });
 }
 
 // NAME of env:read:NAME and env:inject:NAME?to=...
@@ -51,16 +52,13 @@ class Filter {
   }
 
  private:
-  [[nodiscard]] bool is_missing(std::string_view name) const {
-    return contains(entry_.optional, name) && !is_there(name, present_);
-  }
-
+  // A variable of the environment and one of ours may have the same name.
   [[nodiscard]] bool is_left_out(std::string_view capability) const {
-    if (is_missing(environment_name(capability))) return true;
-    for (const std::string_view name : core::variables_in(capability)) {
-      if (is_missing(name)) return true;
-    }
-    return false;
+    const std::string_view variable = environment_name(capability);
+    if (contains(entry_.optional, variable) && !is_set(variable, present_)) return true;
+    return std::ranges::any_of(core::variables_in(capability), [&](std::string_view name) {
+      return contains(entry_.optional, name) && !is_bound(name, present_);
+    });
   }
 
   void copy_list(Value list, JsonWriter& json) const {

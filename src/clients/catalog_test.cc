@@ -103,6 +103,15 @@ TEST(ManifestFor, LeavesOutWhatNeedsSomethingOptionalThatIsNotThere) {
   EXPECT_TRUE(has({.bindings = {{.name = "FILE", .values = {"/f"}}}}, "fs:read:${FILE}"));
 }
 
+TEST(ManifestFor, TellsAVariableOfTheEnvironmentFromOneOfItsOwn) {
+  const auto entry = entry_with(R"("optional": ["HOST"], "environment": {"HOST": {"text": "HOST"}},
+                                   "defaults": {"HOST": "a.example"})",
+                                R"("env:read:HOST", "net:connect:${HOST}:443")");
+  const Present present{.bindings = {{.name = "HOST", .values = {"a.example"}}}};
+  EXPECT_FALSE(manifest_for(entry, present).contains("env:read:HOST"));
+  EXPECT_TRUE(manifest_for(entry, present).contains("${HOST}"));
+}
+
 TEST(ParseEntry, RefusesWhatItDoesNotKnow) {
   const std::string_view good =
       R"({"name": "x", "packages": ["npm:x"], "arguments": {"0": "A"}, "manifest": {"name": "x",
