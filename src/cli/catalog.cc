@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "cli/catalog_bind.h"
 #include "cli/catalog_check.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
@@ -18,7 +19,7 @@ namespace {
 using clients::CatalogEntry;
 using text::JsonWriter;
 
-constexpr std::string_view verbs[] = {"list", "show", "test"};
+constexpr std::string_view verbs[] = {"list", "show", "bind", "test"};
 constexpr Option options[] = {json_option};
 
 void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
@@ -137,6 +138,14 @@ int show(const Arguments& arguments, Output& output) {
   return Exit::ok;
 }
 
+int bind(const Arguments& arguments, Output& output) {
+  const std::string& word = arguments.operands[1];
+  const CatalogEntry* entry = find(word);
+  if (entry == nullptr) return unknown_entry(word, output);
+  return bind_entry(*entry, {arguments.operands.begin() + 2, arguments.operands.end()},
+                    arguments.has("--json"), output);
+}
+
 std::expected<std::vector<CatalogCheck>, int> wanted_checks(const Arguments& arguments,
                                                             Output& output) {
   const std::vector<CatalogCheck> all = check_catalog();
@@ -185,7 +194,12 @@ int run(const Arguments& arguments, Output& output) {
     return usage_error("catalog show takes one NAME or PACKAGE",
                        "write capgate catalog show filesystem", output);
   }
+  if (verb == "bind" && words < 2) {
+    return usage_error("catalog bind takes a NAME or PACKAGE and the server's own arguments",
+                       "write capgate catalog bind filesystem -- /srv/notes", output);
+  }
   if (verb == "list") return list(arguments, output);
+  if (verb == "bind") return bind(arguments, output);
   return verb == "show" ? show(arguments, output) : test(arguments, output);
 }
 
@@ -193,7 +207,7 @@ int run(const Arguments& arguments, Output& output) {
 
 Command catalog_command() {
   return {.name = "catalog",
-          .operands = "list|show|test [NAME|PACKAGE]",
+          .operands = "list|show|bind|test [NAME|PACKAGE]",
           .summary = "List, show and check the manifests that come with capgate.",
           .least_operands = 1,
           .most_operands = 1000,
@@ -201,6 +215,8 @@ Command catalog_command() {
           .details =
               "list   every entry with the packages that it is for\n"
               "show   one: its packages, what binds its variables, its manifest\n"
+              "bind   what the arguments after -- and this environment make of an entry: its\n"
+              "       variables, and with --json the manifest that is left\n"
               "test   check entries: each compiles, and each of its variables can be bound\n"
               "\n"
               "An entry holds only for its packages, in its range of versions.\n"
@@ -209,6 +225,7 @@ Command catalog_command() {
               "  capgate catalog list\n"
               "  capgate catalog show npm:@modelcontextprotocol/server-filesystem\n"
               "  capgate catalog show github --json | jq .manifest > github.json\n"
+              "  capgate catalog bind git -- --repository /srv/repo\n"
               "  capgate catalog test",
           .run = run,
           .verbs = verbs};
