@@ -32,7 +32,8 @@ FAR4 = ("44.128.0.0/24", METADATA + "/32", PRIVATE + "/32", CARRIER + "/32")
 FAR6 = ("2a0e:44::/64", PRIVATE6 + "/128")
 LOST4 = "44.129.0.0/24"
 
-VAULT_NAMES = ("api.github.com", "vault.example.test", "other-vault.example.test")
+VAULT_NAMES = ("api.github.com", "api.search.brave.com", "vault.example.test",
+               "other-vault.example.test")
 # At the same place, each with a certificate that no client accepts.
 BROKEN_NAMES = ("expired.example.test", "self-signed.example.test", "misnamed.example.test")
 

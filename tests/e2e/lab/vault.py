@@ -123,7 +123,7 @@ class Vault:
         special = getattr(self, "answer_" + name.partition(".")[0], None)
         if special:
             await special(request, record, writer)
-        elif found := github(request):
+        elif found := github(request) or brave(request):
             send(writer, json.dumps(found).encode(), kind="application/json")
         elif request.method == "HEAD":
             send_head(writer, 200, ["Content-Length: 6"])
@@ -306,4 +306,12 @@ def github(request):
                 "milestone": None, "comments": 0, "created_at": "2026-01-01T00:00:00Z",
                 "updated_at": "2026-01-01T00:00:00Z", "closed_at": None,
                 "body": asked.get("body")}
+    return None
+
+
+def brave(request):
+    """One result for whatever is searched for."""
+    if request.path == "/res/v1/web/search":
+        return {"web": {"results": [{"title": "a box", "description": "that is closed",
+                                     "url": "https://box.example.test/"}]}}
     return None

@@ -1,0 +1,172 @@
+"""The catalog's servers that use the network, against real counterparts in a network of the test's
+own: an API host with TLS that takes tokens, a PostgreSQL, a web server.
+
+Under the same manifest without its net:connect each fails, and the audit log names what would allow
+the connection.
+"""
+
+import json
+import os
+import unittest
+
+import launch
+import npm_servers
+from catalog_cases import Box
+from egress_cases import open_lab, read_audit
+from egress_lab import addresses, postgres_programs
+from run_servers_test import LIST, call, node
+from seal_cases import SealCase, spellings
+
+OFFICIAL = "@modelcontextprotocol/server-"
+
+
+def setUpModule():
+    npm_servers.install()
+    open_lab()
+
+
+class NetworkCase(SealCase):
+    entry = None
+    words = ()
+    secret = None  # the variable that holds it
+
+    @property
+    def variables(self):
+        return {self.secret: self.value} if self.secret else {}
+
+    def box(self):
+        return Box(self, self.entry, self.words, self.variables)
+
+    def answer(self, box, *steps, audit=None):
+        """What came of a conversation on the lab's host; see drive.mjs."""
+        audit = audit or self.new_audit()
+        env = {"HOME": self.home, "SSL_CERT_FILE": self.lab.ca, **self.variables}
+        order = {"client": 1, "command": box.around(self.command, "--audit", audit), "env": env,
+                 "cwd": "/", "steps": steps}
+        run = self.outside([launch.NODE, npm_servers.DRIVE], stdin=json.dumps(order).encode())
+        self.assertEqual(run.code, 0, run)
+        for spelling in spellings(self.value) if self.secret else ():
+            self.assertNotIn(spelling, run.output + json.dumps(read_audit(audit)))
+        return json.loads(run.output)
+
+    def converse(self, box, *steps):
+        """The results of a conversation, and the audit lines of the sandbox."""
+        audit = self.new_audit()
+        answer = self.answer(box, *steps, audit=audit)
+        self.assertNotIn("error", answer, answer["stderr"])
+        return answer["results"], read_audit(audit)
+
+    def assert_works(self, *steps):
+        box = self.box()
+        (listed, *results), _ = self.converse(box, LIST, *steps)
+        self.assertEqual(set(listed) - box.tools, set())
+        for step, result in zip(steps, results, strict=True):
+            self.assertIn("text", result, step)
+        return [result["text"] for result in results]
+
+    def assert_named(self, capability, step, remedy):
+        box = self.box().without(capability)
+        # A secret that can go nowhere is a mistake of its own.
+        for items in box.lists():
+            items[:] = [item for item in items if not item.startswith("env:inject:")]
+        # So that there is a network at all, and a log of what is refused.
+        box.manifest["serverCapabilities"] = [*box.manifest.get("serverCapabilities", []),
+                                              "net:connect:victim.test:443"]
+        (result,), lines = self.converse(box, step)
+        self.assertIn("error", result)
+        self.assertIn(remedy, [line.get("remedy") for line in lines], lines)
+
+
+class Github(NetworkCase):
+    entry = "github"
+    secret = "GITHUB_PERSONAL_ACCESS_TOKEN"
+    command = property(lambda self: node(f"{OFFICIAL}github/dist/index.js"))
+    search = call("search_repositories", query="box")
+
+    def test_the_service_gets_the_token(self):
+        found, text, issue = self.assert_works(
+            self.search, call("get_file_contents", owner="acme", repo="box", path="README"),
+            call("create_issue", owner="acme", repo="box", title="an issue", body="of a box"))
+        self.assertIn("acme/box", found)
+        self.assertIn("a box", text)
+        self.assertIn("an issue", issue)
+        self.assert_received(f"uthorization: Bearer {self.value}", times=3)
+
+    def test_what_it_lacks_is_named(self):
+        self.assert_named("net:connect:api.github.com:443", self.search,
+                          "net:connect:api.github.com:443")
+
+
+class BraveSearch(NetworkCase):
+    entry = "brave-search"
+    secret = "BRAVE_API_KEY"
+    command = property(lambda self: node(f"{OFFICIAL}brave-search/dist/index.js"))
+    search = call("brave_web_search", query="box")
+
+    def test_the_service_gets_the_key(self):
+        found, = self.assert_works(self.search)
+        self.assertIn("a box", found)
+        (record,) = self.received()
+        self.assertRegex(record["head"], f"(?i)\r\nx-subscription-token: {self.value}\r\n")
+
+    def test_what_it_lacks_is_named(self):
+        """Without the key it does not start, and says so itself."""
+        box = self.box().without("env:inject:BRAVE_API_KEY?to=api.search.brave.com:443"
+                                 "&as=header:X-Subscription-Token")
+        answer = self.answer(box, LIST)
+        self.assertIn("error", answer)
+        self.assertIn("BRAVE_API_KEY", answer["stderr"])
+
+
+class Postgres(NetworkCase):
+    entry = "postgres"
+    words = ("postgresql://lab@db.example.test:5432/postgres",)
+    command = property(lambda self: node(f"{OFFICIAL}postgres/dist/index.js", *self.words))
+    query = call("query", sql="select 6 * 7 as answer")
+    PROGRAMS = postgres_programs()
+
+    def setUp(self):
+        super().setUp()
+        data = f"{self.lab.inner}/memory/catalog-{os.path.basename(self.tree.root)}"
+        made = self.outside([f"{self.PROGRAMS}/initdb", "-D", data, "-U", "lab", "-A", "trust",
+                             "--no-sync", "--no-locale", "-E", "UTF8"])
+        self.assertEqual(made.code, 0, made)
+        allow_all = f"echo 'host all all 0.0.0.0/0 trust' > {data}/pg_hba.conf"
+        self.assertEqual(self.outside(["/bin/sh", "-c", allow_all]).code, 0)
+        server = self.start([f"{self.PROGRAMS}/postgres", "-D", data, "-c",
+                             f"listen_addresses={addresses.DATABASE}", "-c",
+                             "unix_socket_directories=", "-c", "fsync=off"], internet=True)
+        for line in server.stderr:
+            if b"ready to accept connections" in line:
+                return
+        self.fail("PostgreSQL did not start")
+
+    def test_a_query_is_answered(self):
+        answer, = self.assert_works(self.query)
+        self.assertEqual(json.loads(answer), [{"answer": 42}])
+
+    def test_what_it_lacks_is_named(self):
+        self.assert_named("net:connect:${DB_HOST}:${DB_PORT}", self.query,
+                          "net:connect:db.example.test:5432")
+
+
+class Fetch(NetworkCase):
+    entry = "fetch-npm"
+    command = property(lambda self: node("mcp-fetch-server/dist/index.js"))
+
+    def test_a_page_is_fetched(self):
+        self.assert_works(call("fetch_txt", url="http://api.example.test/"))
+
+    def test_a_private_address_is_refused_and_the_rule_is_named(self):
+        (result,), lines = self.converse(
+            self.box(), call("fetch_txt", url="http://private.example.test/"))
+        self.assertIn("error", result)
+        self.assertTrue([line for line in lines if line.get("verdict") == "denied"], lines)
+
+    def test_what_it_lacks_is_named(self):
+        self.assert_named("net:connect:*", call("fetch_txt", url="http://api.example.test/"),
+                          "net:connect:api.example.test:80")
+
+
+if __name__ == "__main__":
+    unittest.main()
