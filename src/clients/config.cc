@@ -19,9 +19,6 @@ using text::Kind;
 using text::Member;
 using text::Value;
 
-constexpr Code shape_code = Code::manifest_shape;
-constexpr Code key_code = Code::manifest_unknown_key;
-
 constexpr std::array<std::string_view, 2> root_keys = {"$schema", "servers"};
 constexpr std::array<std::string_view, 9> entry_keys = {"command",      "url",     "manifest",
                                                         "capabilities", "sandbox", "variables",
@@ -56,7 +53,7 @@ class Reader {
 
  private:
   void complain(Span where, std::string message, std::string help) {
-    mistakes_.push_back({.code = shape_code,
+    mistakes_.push_back({.code = Code::config_shape,
                          .where = where,
                          .message = std::move(message),
                          .help = std::move(help)});
@@ -72,7 +69,7 @@ class Reader {
         if (!name.starts_with('$')) names += format("{}{}", names.empty() ? "" : ", ", name);
       }
       mistakes_.push_back(
-          {.code = key_code,
+          {.code = Code::config_unknown_key,
            .where = member.key.span(),
            .message = format("{} has no {}", owner, quoted(key)),
            .help = meant ? format("did you mean {}?", *meant) : format("known are: {}", names)});

@@ -71,7 +71,7 @@ std::expected<void, ConfigProblem> check_only(const Place& place, const Config& 
     return std::unexpected(ConfigProblem{
         .file = place.file,
         .text = text,
-        .diagnostics = {{.code = Code::manifest_shape,
+        .diagnostics = {{.code = Code::config_shape,
                          .where = server.where,
                          .message = format("this file is of the server {} alone", place.only),
                          .help = format("move {} to {}{}, or to capgate.yaml", server.name,
@@ -81,16 +81,7 @@ std::expected<void, ConfigProblem> check_only(const Place& place, const Config& 
   return {};
 }
 
-// Every entry of a file that is there.
-Found read_place(const Place& place, const Places& places) {
-  const Links links = place.layer == Layer::project ? Links::are_refused : Links::are_followed;
-  auto read = read_regular_file(place.file, links);
-  if (!read && read.error() == ENOENT && place.layer != Layer::flag) {
-    return std::vector<FoundServer>{};
-  }
-  if (!read && read.error() == ELOOP) return unreadable(place.file, "it is a symbolic link");
-  if (!read) return unreadable(place.file, std::strerror(read.error()));
-  const text::SharedText text = text::share(*std::move(read));
+Found read_text(const Place& place, const text::SharedText& text, const Places& places) {
   const auto fail = [&](Diagnostics mistakes) {
     return std::unexpected(ConfigProblem{
         .file = place.file, .text = text, .diagnostics = std::move(mistakes), .message = {}});
@@ -111,6 +102,18 @@ Found read_place(const Place& place, const Places& places) {
   return out;
 }
 
+// Every entry of a file that is there.
+Found read_place(const Place& place, const Places& places) {
+  const Links links = place.layer == Layer::project ? Links::are_refused : Links::are_followed;
+  auto read = read_regular_file(place.file, links);
+  if (!read && read.error() == ENOENT && place.layer != Layer::flag) {
+    return std::vector<FoundServer>{};
+  }
+  if (!read && read.error() == ELOOP) return unreadable(place.file, "it is a symbolic link");
+  if (!read) return unreadable(place.file, std::strerror(read.error()));
+  return read_text(place, text::share(*std::move(read)), places);
+}
+
 // Which of the two would hold is not guessed.
 std::expected<void, ConfigProblem> check_twice(const std::vector<FoundServer>& found) {
   for (std::size_t i = 1; i < found.size(); ++i) {
@@ -120,7 +123,7 @@ std::expected<void, ConfigProblem> check_twice(const std::vector<FoundServer>& f
     return std::unexpected(
         ConfigProblem{.file = b.file,
                       .text = b.text,
-                      .diagnostics = {{.code = Code::manifest_shape,
+                      .diagnostics = {{.code = Code::config_shape,
                                        .where = b.server.where,
                                        .message = format("{} stands in {}, too", b.server.name,
                                                          escape_for_terminal(a.file)),
@@ -183,6 +186,11 @@ std::expected<std::string, int> read_regular_file(const std::string& path, Links
     text.append(room, static_cast<std::size_t>(got));
   }
   return text;
+}
+
+Found read_config_text(const std::string& file, const text::SharedText& text,
+                       const Places& places) {
+  return read_text({.file = file, .layer = Layer::flag}, text, places);
 }
 
 Found find_server(std::string_view name, const Places& places) {

@@ -52,6 +52,10 @@ struct ConfigProblem {
 [[nodiscard]] std::expected<std::vector<FoundServer>, ConfigProblem> find_server(
     std::string_view name, const Places& places);
 
+// Every entry of one file's text, as if --config named it.
+[[nodiscard]] std::expected<std::vector<FoundServer>, ConfigProblem> read_config_text(
+    const std::string& file, const text::SharedText& text, const Places& places);
+
 // All of them, for listings; sorted by name, then by layer.
 [[nodiscard]] std::expected<std::vector<FoundServer>, ConfigProblem> all_servers(
     const Places& places);

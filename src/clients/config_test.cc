@@ -101,12 +101,12 @@ TEST(Config, FindsServersByName) {
 }
 
 TEST(Config, TheRootIsAMappingOfServers) {
-  EXPECT_EQ(mistakes("[]"), "MANIFEST_SHAPE: a config is a mapping\n");
-  EXPECT_EQ(mistakes("{}"), "MANIFEST_SHAPE: servers is missing\n");
-  EXPECT_EQ(mistakes("servers: []"), "MANIFEST_SHAPE: servers is a mapping\n");
-  EXPECT_EQ(mistakes("servers: {x: []}"), "MANIFEST_SHAPE: an entry of servers is a mapping\n");
+  EXPECT_EQ(mistakes("[]"), "CONFIG_SHAPE: a config is a mapping\n");
+  EXPECT_EQ(mistakes("{}"), "CONFIG_SHAPE: servers is missing\n");
+  EXPECT_EQ(mistakes("servers: []"), "CONFIG_SHAPE: servers is a mapping\n");
+  EXPECT_EQ(mistakes("servers: {x: []}"), "CONFIG_SHAPE: an entry of servers is a mapping\n");
   EXPECT_EQ(mistakes("{servers: {}, server: {}}"),
-            "MANIFEST_UNKNOWN_KEY: a config has no \"server\"\n");
+            "CONFIG_UNKNOWN_KEY: a config has no \"server\"\n");
   EXPECT_EQ(mistakes("{servers: {}, $schema: x}"), "accepted");
 }
 
@@ -117,7 +117,7 @@ TEST(Config, UnknownKeysAreMistakes) {
   EXPECT_EQ(config.error()[0].help, "did you mean command?");
   EXPECT_TRUE(config.error()[1].help.starts_with("known are: command, url, "));
   for (const Diagnostic& mistake : config.error()) {
-    EXPECT_EQ(code_name(mistake.code), "MANIFEST_UNKNOWN_KEY");
+    EXPECT_EQ(code_name(mistake.code), "CONFIG_UNKNOWN_KEY");
   }
 }
 
@@ -162,9 +162,9 @@ TEST(Config, ShapesThatAreRefused) {
 
 TEST(Config, OnePolicyIsEnough) {
   EXPECT_EQ(entry_mistakes("{manifest: a.json, capabilities: []}"),
-            "MANIFEST_SHAPE: manifest and capabilities are one too many\n");
+            "CONFIG_SHAPE: manifest and capabilities are one too many\n");
   EXPECT_EQ(entry_mistakes("{sandbox: {}, capabilities: []}"),
-            "MANIFEST_SHAPE: sandbox and capabilities are one too many\n");
+            "CONFIG_SHAPE: sandbox and capabilities are one too many\n");
 }
 
 TEST(Config, AnHttpServerIsNotConfinedHere) {
@@ -196,7 +196,7 @@ TEST(Config, NoMistakeShowsAValue) {
 }
 
 TEST(Config, TheExamplesOfTheCodesAreTrue) {
-  for (const char* name : {"MANIFEST_SHAPE", "MANIFEST_UNKNOWN_KEY", "CONFIG_SANDBOX"}) {
+  for (const char* name : {"CONFIG_SHAPE", "CONFIG_UNKNOWN_KEY", "CONFIG_SANDBOX"}) {
     const auto code = find_code(name);
     ASSERT_TRUE(code) << name;
     const CodeInfo& info = code_info(*code);

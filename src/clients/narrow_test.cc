@@ -28,7 +28,7 @@ TEST(Narrow, LessIsNotBeyond) {
   EXPECT_EQ(beyond({"fs:read:/w/**"}, {}), "");
   EXPECT_EQ(beyond({"fs:write:/w/**"}, {"fs:read:/w/a"}), "");
   EXPECT_EQ(beyond({"net:connect:*.example.com:443"}, {"net:connect:api.example.com:443"}), "");
-  EXPECT_EQ(beyond({"net:connect:a.example:443"}, {"net:connect:a.example:443?method=GET"}), "");
+  EXPECT_EQ(beyond({"net:connect:a.example:443"}, {"net:connect:a.example:443?methods=GET"}), "");
   EXPECT_EQ(beyond({"limit:memory:1G"}, {"limit:memory:512M"}), "");
   EXPECT_EQ(beyond({"env:read:LANG", "exec:spawn:git"}, {"exec:spawn:git"}), "");
 }
@@ -37,7 +37,7 @@ TEST(Narrow, EachGrantBeyondIsNamed) {
   EXPECT_EQ(beyond({}, {"fs:read:/w"}), "fs:read:/w");
   EXPECT_EQ(beyond({"fs:read:/w/**"}, {"fs:write:/w/a", "fs:read:/w/b", "fs:read:/x"}),
             "fs:write:/w/a fs:read:/x");
-  EXPECT_EQ(beyond({"net:connect:a.example:443?method=GET"}, {"net:connect:a.example:443"}),
+  EXPECT_EQ(beyond({"net:connect:a.example:443?methods=GET"}, {"net:connect:a.example:443"}),
             "net:connect:a.example:443");
   EXPECT_EQ(beyond({"net:connect:a.example:443"}, {"net:connect:a.example:80"}),
             "net:connect:a.example:80");

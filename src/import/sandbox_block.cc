@@ -22,9 +22,6 @@ using text::Kind;
 using text::Member;
 using text::Value;
 
-constexpr Code sandbox_code = Code::manifest_shape;
-constexpr Code key_code = Code::manifest_unknown_key;
-
 constexpr std::array<std::string_view, 6> known_keys = {"enabled", "paths", "network",
                                                         "read",    "write", "exec"};
 
@@ -52,7 +49,7 @@ class Reader {
 
  private:
   void complain(Span where, std::string message, std::string help) {
-    mistakes_.push_back({.code = sandbox_code,
+    mistakes_.push_back({.code = Code::config_sandbox,
                          .where = where,
                          .message = std::move(message),
                          .help = std::move(help)});
@@ -73,7 +70,7 @@ class Reader {
       const std::string_view key = member.key.text();
       if (!contains(known_keys, key)) {
         const auto meant = closest(key, known_keys);
-        mistakes_.push_back({.code = key_code,
+        mistakes_.push_back({.code = Code::config_unknown_key,
                              .where = member.key.span(),
                              .message = format("a sandbox block has no {}", quoted(key)),
                              .help = meant ? format("did you mean {}?", *meant)
@@ -142,7 +139,7 @@ class Reader {
   Result<core::PathPattern> resolve(Value item) const {
     const std::string_view text = item.text();
     const auto refuse = [&](std::string message, std::string help) {
-      return fail(sandbox_code, whole(item), std::move(message), std::move(help));
+      return fail(Code::config_sandbox, whole(item), std::move(message), std::move(help));
     };
     if (find_any(text, "*?[]{}") != std::string_view::npos) {
       return refuse("a path of a sandbox block has no globs and no variables",
@@ -173,7 +170,7 @@ class Reader {
   Result<void> check(const core::FsCapability& fs) const {
     const std::string& path = fs.path.base;
     const auto stays_hidden = [&](std::string_view what) {
-      return fail(sandbox_code, Span{},
+      return fail(Code::config_sandbox, Span{},
                   format("{} is {}, which a sandbox block cannot open", quoted(path), what),
                   format("leave it out; where it is really meant, write it as a capability: {}",
                          escape_for_terminal(print(core::Capability(fs)))));

@@ -134,9 +134,9 @@ TEST(SandboxBlock, KeysOfBothFormsAreAMistake) {
 
 TEST(SandboxBlock, UnknownKeysAreMistakesWithASuggestion) {
   EXPECT_EQ(read("{pathes: [/a]}"),
-            "MANIFEST_UNKNOWN_KEY at pathes: a sandbox block has no \"pathes\"\n");
+            "CONFIG_UNKNOWN_KEY at pathes: a sandbox block has no \"pathes\"\n");
   EXPECT_EQ(read("{colour: red}"),
-            "MANIFEST_UNKNOWN_KEY at colour: a sandbox block has no \"colour\"\n");
+            "CONFIG_UNKNOWN_KEY at colour: a sandbox block has no \"colour\"\n");
 }
 
 // A capability may name them, for everyone to see; shorthand may not.
