@@ -117,7 +117,7 @@ class Explain(unittest.TestCase):
 
     def test_a_mistake_in_a_capability_stands_in_the_config(self):
         done = explain(os.path.join(EXAMPLES, "meaning/capability.yaml"))
-        self.assertIn("capability.yaml:1:40: error[CAP_FS_RELATIVE]", done.stderr)
+        self.assertIn("capability.yaml:1:39: error[CAP_FS_RELATIVE]", done.stderr)
 
 
 if __name__ == "__main__":
