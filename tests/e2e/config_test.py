@@ -274,7 +274,8 @@ class Project(ConfigCase):
         self.assertIn(f"+ fs:read:{self.other}", done.stderr)
         self.assertEqual(self.seen(), ["seen", "seen"])
         # Another word, and it is asked for again.
-        self.of_project(x={"capabilities": [f"fs:read:{self.tree.root}/more", f"fs:read:{self.other}"]})
+        more = f"fs:read:{self.tree.root}/more"
+        self.of_project(x={"capabilities": [more, f"fs:read:{self.other}"]})
         self.assertIn("has changed since you approved it", self.refused())
         self.of_project(x=self.reads_both)
         self.assertEqual(self.seen(), ["seen", "seen"])

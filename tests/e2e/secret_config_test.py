@@ -1,4 +1,4 @@
-"""A sealed secret of an entry of capgate.yaml: the service gets the value, the server never has it."""
+"""A sealed secret of capgate.yaml: the service gets the value, the server never has it."""
 
 import json
 import unittest
