@@ -215,6 +215,23 @@ constexpr CodeInfo table[] = {
      "that says how the host verifies them.",
      R"({"validators": ["db.read_only"]})",
      R"({"validators": {"db.read_only": "the role has no write grants"}})"},
+    {Code::config_shape, "CONFIG_SHAPE", "capgate.yaml does not have the expected shape",
+     "The file is a mapping with the key servers, which maps names to entries. An entry has a "
+     "command (a list of words) or a url, at most one of manifest, capabilities and sandbox, and "
+     "variables, secrets and seal.",
+     R"({servers: {notes: {command: notes-server /srv}}})",
+     R"({servers: {notes: {command: [notes-server, /srv]}}})"},
+    {Code::config_unknown_key, "CONFIG_UNKNOWN_KEY", "an unknown key in capgate.yaml",
+     "A key that is not known would silently drop what it holds, and a policy would be read that "
+     "nobody meant. There are no comments in keys: YAML has its own.",
+     R"({servers: {notes: {command: [notes-server], capability: []}}})",
+     R"({servers: {notes: {command: [notes-server], capabilities: []}}})"},
+    {Code::config_sandbox, "CONFIG_SANDBOX", "a sandbox block that does not say what it grants",
+     "The shorthand names paths, endpoints and programs, each for itself. What would grant more "
+     "than its words show (exec: true, a glob, a place of credentials), what mixes its two forms "
+     "and what is not one of its forms is refused; capabilities can say all of it.",
+     R"({servers: {notes: {command: [notes-server], sandbox: {exec: true}}}})",
+     R"({servers: {notes: {command: [notes-server], sandbox: {exec: [git]}}}})"},
     {Code::tool_unknown, "TOOL_UNKNOWN", "the manifest has no such tool",
      "--tool NAME prints the policy of one tool: serverCapabilities and its own capabilities.",
      "--tool serch_code", "--tool search_code"},

@@ -60,6 +60,11 @@ enum class Code {
   seal_unusable,
   assert_unrecognized,
   validators_shape,
+  // capgate.yaml.
+  config_shape,
+  config_unknown_key,
+  config_sandbox,
+  // What was asked for.
   tool_unknown,
   adapter_unsupported,
   accept_unused,

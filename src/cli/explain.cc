@@ -1,4 +1,4 @@
-// capgate explain: a diagnostic code, a capability or a whole manifest in words.
+// capgate explain: a diagnostic code, a capability, a manifest or a capgate.yaml in words.
 #include <algorithm>
 
 #include "base/codes.h"
@@ -6,9 +6,11 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
+#include "cli/explain_config.h"
 #include "cli/load.h"
 #include "core/describe.h"
 #include "core/scope.h"
+#include "sys/file.h"
 
 namespace capgate::cli {
 namespace {
@@ -132,8 +134,8 @@ void explain_as_json(const Loaded& loaded, Output& output) {
   output.out += std::move(json).take() + "\n";
 }
 
-int explain_manifest(const Arguments& arguments, Output& output) {
-  const auto loaded = load(arguments, output);
+int explain_manifest(const Wanted& wanted, const Arguments& arguments, Output& output) {
+  const auto loaded = load(arguments, wanted, output);
   if (!loaded) return loaded.error();
   if (arguments.has("--json")) {
     explain_as_json(*loaded, output);
@@ -153,11 +155,29 @@ int explain_manifest(const Arguments& arguments, Output& output) {
   return Exit::ok;
 }
 
+// A manifest or a capgate.yaml: what it holds tells which.
+int explain_file(const Arguments& arguments, Output& output) {
+  const std::string& path = arguments.operands.front();
+  auto read = sys::read_file(path, text::largest_document);
+  if (!read) {
+    output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(read.error().subject),
+                         sys::reason(read.error()));
+    return Exit::unreadable;
+  }
+  const std::string name = path == "-" ? "<stdin>" : path;
+  const text::SharedText text = text::share(*std::move(read));
+  auto document = parse_document(name, text, arguments, output);
+  if (!document) return document.error();
+  if (is_config(**document)) return explain_config(arguments, text, output);
+  return explain_manifest({.manifest = {}, .document = *std::move(document), .document_name = name},
+                          arguments, output);
+}
+
 int run(const Arguments& arguments, Output& output) {
   const std::string& word = arguments.operands.front();
   if (looks_like_code(word)) return explain_code(word, arguments.has("--json"), output);
   if (looks_like_capability(word)) return explain_capability(word, arguments, output);
-  return explain_manifest(arguments, output);
+  return explain_file(arguments, output);
 }
 
 }  // namespace
@@ -165,7 +185,7 @@ int run(const Arguments& arguments, Output& output) {
 Command explain_command() {
   return {.name = "explain",
           .operands = "CODE|CAPABILITY|FILE|-",
-          .summary = "Explain a diagnostic code, a capability or a whole manifest in words.",
+          .summary = "Explain a code, a capability, a manifest or a capgate.yaml in words.",
           .least_operands = 1,
           .most_operands = 1,
           .options = options,
@@ -173,7 +193,8 @@ Command explain_command() {
           .examples =
               "  capgate explain CAP_FS_RELATIVE\n"
               "  capgate explain 'net:connect:*.github.com:443'\n"
-              "  capgate explain github.json",
+              "  capgate explain github.json\n"
+              "  capgate explain capgate.yaml          what each server's entry stands for",
           .run = run};
 }
 

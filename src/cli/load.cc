@@ -51,13 +51,8 @@ std::expected<std::unique_ptr<text::Document>, int> load_document(const std::str
                          sys::reason(read.error()));
     return std::unexpected(Exit::unreadable);
   }
-  const std::string name = path == "-" ? "<stdin>" : path;
-  const text::SharedText text = text::share(*std::move(read));
-  auto document = parse_text(name, text);
-  if (!document) {
-    return std::unexpected(report(document.error(), Source(name, *text), arguments, output));
-  }
-  return std::make_unique<text::Document>(*std::move(document));
+  return parse_document(path == "-" ? "<stdin>" : path, text::share(*std::move(read)), arguments,
+                        output);
 }
 
 std::expected<core::Bindings, int> read_bindings(const Arguments& arguments, Output& output) {
@@ -168,6 +163,10 @@ std::expected<Loaded, int> load_allowed(const Arguments& arguments, const Wanted
 
 std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const Wanted& wanted,
                                              const core::Bindings& bindings, Output& output) {
+  if (wanted.document) {
+    return parse_loaded({.name = wanted.document_name, .document = wanted.document}, arguments,
+                        bindings, output);
+  }
   if (wanted.manifest.empty()) return load_allowed(arguments, wanted, bindings, output);
   Loaded loaded{.name = wanted.manifest == "-" ? "<stdin>" : wanted.manifest};
   auto document = load_document(wanted.manifest, arguments, output);
@@ -190,7 +189,6 @@ std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const W
 
 // Seals what is asked for, and checks what is sealed.
 std::expected<void, int> seal(const Arguments& arguments, Loaded& loaded, Output& output) {
-  loaded.options.seal = arguments.has("--seal");
   Diagnostics mistakes;
   if (loaded.options.seal || loaded.manifest.seal) {
     mistakes = core::seal_variables(loaded.manifest);
@@ -202,6 +200,17 @@ std::expected<void, int> seal(const Arguments& arguments, Loaded& loaded, Output
 
 }  // namespace
 
+std::expected<std::unique_ptr<text::Document>, int> parse_document(const std::string& name,
+                                                                   const text::SharedText& text,
+                                                                   const Arguments& arguments,
+                                                                   Output& output) {
+  auto document = parse_text(name, text);
+  if (!document) {
+    return std::unexpected(report(document.error(), Source(name, *text), arguments, output));
+  }
+  return std::make_unique<text::Document>(*std::move(document));
+}
+
 std::expected<Loaded, int> load(const Arguments& arguments, Output& output) {
   return load(arguments, {.manifest = arguments.operands.front(), .allow = {}}, output);
 }
@@ -212,7 +221,11 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
   if (!wanted.home.empty() && core::first_value(*bindings, "HOME").empty()) {
     bindings->push_back({.name = "HOME", .values = {wanted.home}});
   }
-  auto started = load_capabilities(arguments, wanted, *bindings, output);
+  core::Bindings all = *bindings;
+  for (const core::Binding& binding : wanted.variables) {
+    if (core::first_value(all, binding.name).empty()) all.push_back(binding);
+  }
+  auto started = load_capabilities(arguments, wanted, all, output);
   if (!started) return std::unexpected(started.error());
   Loaded loaded = *std::move(started);
   if (auto used = check_bindings(*bindings, loaded.manifest, output); !used) {
@@ -228,6 +241,7 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
     }
     loaded.options.tool = *name;
   }
+  loaded.options.seal = arguments.has("--seal") || wanted.seal;
   if (auto sealed = seal(arguments, loaded, output); !sealed) {
     return std::unexpected(sealed.error());
   }

@@ -33,7 +33,7 @@ inline constexpr Option json_option{.name = "--json", .help = "for programs: JSO
 // A text with its name, parsed; diagnostics are shown against it.
 struct Loaded {
   std::string name;
-  std::unique_ptr<text::Document> document;
+  std::shared_ptr<const text::Document> document;
   core::Manifest manifest;
   core::Policy policy;
   lower::Options options;
@@ -46,6 +46,12 @@ struct Wanted {
   std::string manifest;                 // a file, "-", or empty: none
   std::vector<std::string> allow = {};  // further capabilities, as words
   std::string home = {};                // the caller's, unless --set HOME says another
+  // An entry of capgate.yaml: a manifest that was read already, instead of `manifest`; its
+  // variables, of which --set replaces single ones.
+  std::shared_ptr<const text::Document> document = {};
+  std::string document_name = {};
+  core::Bindings variables = {};
+  bool seal = false;
 };
 
 // On failure everything is said in `output`, and the exit code is the error.
@@ -53,6 +59,11 @@ struct Wanted {
                                               Output& output);
 // The manifest is the first operand.
 [[nodiscard]] std::expected<Loaded, int> load(const Arguments& arguments, Output& output);
+
+// JSON or YAML, by its name or its first character.
+[[nodiscard]] std::expected<std::unique_ptr<text::Document>, int> parse_document(
+    const std::string& name, const text::SharedText& text, const Arguments& arguments,
+    Output& output);
 
 // Shows diagnostics as the options ask: for people on stderr, or as JSON on stdout. Returns the
 // exit code.

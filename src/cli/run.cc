@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
+#include "cli/profile.h"
 #include "cli/secret_options.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
@@ -37,7 +38,8 @@ constexpr Option options[] = {
     seal_option,
     {.name = "--profile",
      .value = "NAME",
-     .help = "keep HOME from run to run, in the state directory of this name"},
+     .help = "the entry of capgate.yaml: policy, variables, secrets; and HOME is kept"},
+    config_option,
     {.name = "--grace",
      .value = "SECONDS",
      .help = "after the end of input: wait, TERM, wait, KILL (without it the server decides)"},
@@ -82,19 +84,11 @@ std::expected<std::optional<int>, int> read_grace(const Arguments& arguments, Ou
   return static_cast<int>(*seconds);
 }
 
-// $XDG_STATE_HOME/capgate/NAME/home, made for the user alone. Empty without --profile.
+// $XDG_STATE_HOME/capgate/NAME/home, made for the user alone. Empty without --profile, whose name
+// was checked.
 std::expected<std::string, int> state_directory(const Arguments& arguments, Output& output) {
   const auto name = arguments.value("--profile");
   if (!name) return "";
-  const bool valid =
-      !name->empty() && name->size() <= 64 && *name != "." && *name != ".." &&
-      std::ranges::all_of(*name, [](char c) {
-        return is_lower(c) || is_upper(c) || is_digit(c) || c == '-' || c == '_' || c == '.';
-      });
-  if (!valid) {
-    return std::unexpected(usage_error(format("--profile cannot be {}", quoted(*name)),
-                                       "write letters, digits, '-', '_' and '.'", output));
-  }
   const std::string path = format("{}/{}/home", state_base(), *name);
   if (arguments.has("--dry-run")) return ::access(path.c_str(), F_OK) == 0 ? path : "";
   auto made = sys::make_directories(path);
@@ -117,11 +111,9 @@ std::vector<std::string> take_limits(std::vector<std::string>& accepted) {
 }
 
 int run(const Arguments& arguments, Output& output) {
-  const Wanted wanted{.manifest = std::string(arguments.value("--manifest").value_or("")),
-                      .allow = arguments.values("--allow"),
-                      .home = home_directory()};
-  auto& loaded = kept(load(arguments, wanted, output));
-  if (!loaded) return refuse(output);
+  auto& chosen = kept(choose_policy(arguments, output));
+  if (!chosen) return refuse(output);
+  Loaded* const loaded = &chosen->loaded;
   if (auto read = read_accepted(arguments, loaded->options, output); !read) return refuse(output);
   const auto grace = read_grace(arguments, output);
   if (!grace) return refuse(output);
@@ -135,17 +127,21 @@ int run(const Arguments& arguments, Output& output) {
 #endif
   const Source source = loaded->source();
   const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
-  const auto& artifact = kept(lower::lower_to_plan(input));
+  auto& artifact = kept(lower::lower_to_plan(input));
   if (!artifact) {
     report(artifact.error(), source, arguments, output);
     return refuse(output);
   }
-  auto bindings = read_secret_options(arguments, *artifact->plan, output);
+  if (!chosen->server.empty()) artifact->plan->server = chosen->server;
+  auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
   const std::string path = variable("PATH");
+  // What is started: the words that were given, or the entry's. Only here they may become others.
+  std::vector<std::string> command = std::move(chosen->command);
   return sandbox::run({.artifact = *artifact,
                        .input = input,
-                       .command = arguments.operands,
+                       .policy_files = std::move(chosen->files),
+                       .command = std::move(command),
                        .environment = environment(),
                        .secrets = *std::move(bindings),
                        .home = loaded->options.home,
@@ -167,15 +163,19 @@ int run(const Arguments& arguments, Output& output) {
 Command run_command() {
   return {
       .name = "run",
-      .operands = "-- COMMAND ARGS...",
+      .operands = "[-- COMMAND ARGS...]",
       .summary = "Run a server so that it can do what its manifest declares and nothing else.",
-      .least_operands = 1,
+      .least_operands = 0,
       .most_operands = SIZE_MAX,
       .options = options,
       .details =
           "stdin and stdout are the server's own; its exit status is passed on. 125: capgate\n"
           "refused, 126: the command cannot be run, 127: it was not found. Without a manifest\n"
           "and --allow the server sees /usr, a private HOME and /tmp, and no network.\n"
+          "\n"
+          "--profile NAME is an entry of capgate.yaml (docs/config.md), if one has it: --config,\n"
+          "then ./capgate.yaml, which only narrows, then ~/.config/capgate, then /etc/capgate.\n"
+          "Options win: -m and --allow replace its policy, --set and --secret single names.\n"
           "\n"
           "A secret is env:inject:NAME; with ?to=HOST:PORT it is sealed: the server gets a\n"
           "placeholder, and the value goes into requests to that endpoint alone, outside.\n"
@@ -184,6 +184,7 @@ Command run_command() {
           "keyring:NAME, store:NAME (capgate secret).",
       .examples =
           "  capgate run -m github.json -- node server.js\n"
+          "  capgate run --profile github              an entry of capgate.yaml, all of it\n"
           "  capgate run --allow 'fs:write:/srv/notes/**' -- npx-server /srv/notes\n"
           "  capgate run -m github.json --seal --secret GITHUB_TOKEN='cmd:pass show github' \\\n"
           "              -- node server.js\n"

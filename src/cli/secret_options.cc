@@ -17,19 +17,25 @@ std::vector<std::string> declared_names(const lower::Plan& plan) {
   return out;
 }
 
-int undeclared(const std::string& name, const std::vector<std::string>& declared, Output& output) {
-  return usage_error(format("--secret {}: no env:inject:{} is declared", name, name),
+// Where a binding stands: an option, or a file with its entry.
+int undeclared(std::string_view place, const std::string& name,
+               const std::vector<std::string>& declared, Output& output) {
+  return usage_error(format("{} {}: no env:inject:{} is declared", place, name, name),
                      declared.empty()
                          ? format("declare it, in the manifest or with --allow env:inject:{}", name)
                          : format("declared are: {}", join(declared, ", ")),
                      output);
 }
 
+bool is_bound(const std::vector<secrets::Binding>& bindings, std::string_view name) {
+  return std::ranges::any_of(bindings, [&](const auto& each) { return each.name == name; });
+}
+
 }  // namespace
 
-std::expected<std::vector<secrets::Binding>, int> read_secret_options(const Arguments& arguments,
-                                                                      const lower::Plan& plan,
-                                                                      Output& output) {
+std::expected<std::vector<secrets::Binding>, int> read_secret_options(
+    const Arguments& arguments, const ConfiguredSecrets& configured, const lower::Plan& plan,
+    Output& output) {
   const std::vector<std::string> declared = declared_names(plan);
   std::vector<secrets::Binding> out;
   for (const std::string& text : arguments.values(secret_option.name)) {
@@ -39,14 +45,28 @@ std::expected<std::vector<secrets::Binding>, int> read_secret_options(const Argu
                                          binding.error().help, output));
     }
     if (!contains(declared, binding->name)) {
-      return std::unexpected(undeclared(binding->name, declared, output));
+      return std::unexpected(undeclared("--secret", binding->name, declared, output));
     }
-    const bool is_again = std::ranges::any_of(
-        out, [&](const auto& earlier) { return earlier.name == binding->name; });
-    if (is_again) {
+    if (is_bound(out, binding->name)) {
       return std::unexpected(
           usage_error(format("--secret {} is given twice", binding->name),
                       "bind each name once: which one would be meant is not guessed", output));
+    }
+    out.push_back(*std::move(binding));
+  }
+  for (const std::string& text : configured.bindings) {
+    auto binding = secrets::parse_binding(text);
+    if (!binding) {
+      return std::unexpected(usage_error(
+          format("{}: secrets: {}", escape_for_terminal(configured.file), binding.error().message),
+          binding.error().help, output));
+    }
+    if (is_bound(out, binding->name)) continue;
+    if (!contains(declared, binding->name)) {
+      if (configured.only_declared) continue;
+      return std::unexpected(
+          undeclared(format("{}: secrets:", escape_for_terminal(configured.file)), binding->name,
+                     declared, output));
     }
     out.push_back(*std::move(binding));
   }

@@ -1,0 +1,32 @@
+// The policy of a run: what the flags say, or the entry of capgate.yaml that --profile names.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <vector>
+
+#include "cli/load.h"
+#include "cli/options.h"
+#include "cli/secret_options.h"
+
+namespace capgate::cli {
+
+inline constexpr Option config_option{
+    .name = "--config",
+    .value = "FILE",
+    .help = "a capgate.yaml whose entry --profile means, before all others"};
+
+struct ChosenPolicy {
+  Loaded loaded;
+  std::vector<std::string> command;  // the operands, or the entry's
+  std::string server = {};           // the entry's name: its secrets in the store; empty: no entry
+  ConfiguredSecrets secrets = {};
+  std::vector<std::string> files = {};  // what decided: none may be writable by the server
+};
+
+// Without --profile no config is read. On failure everything is said in `output`, and the exit code
+// is the error.
+[[nodiscard]] std::expected<ChosenPolicy, int> choose_policy(const Arguments& arguments,
+                                                             Output& output);
+
+}  // namespace capgate::cli
