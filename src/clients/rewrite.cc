@@ -124,7 +124,8 @@ Edit remove_lines(Value list, std::span<const Value> items, std::size_t end) {
   const std::string_view source = list.document().source();
   const std::size_t begin = list.span().begin;
   std::size_t stop = items[end - 1].span().end;
-  if (end == items.size()) return {.where = Span::at(begin, stop), .text = "[]"};
+  // Behind the column of the key, where the dashes need not be.
+  if (end == items.size()) return {.where = Span::at(begin, stop), .text = " []"};
   const std::size_t dash = source.find_first_not_of(" \r\n", stop);
   if (dash != source.npos && source[dash] == '-') stop = dash;
   return {.where = Span::at(begin, stop), .text = ""};
