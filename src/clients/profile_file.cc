@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "base/format.h"
 #include "base/text.h"
 
@@ -94,7 +95,7 @@ std::string opening(const Profile& profile) {
   std::string out = comment("", format("What the MCP server \"{}\" may do.", profile.server));
   out += comment("", format("Written by `capgate wrap` for {}, read by `capgate run --profile {}`.",
                             profile.client, profile.name));
-  out += comment("", "It is yours now: capgate does not change it any more.");
+  out += comment("", "It is yours: what you change here, `wrap` leaves as it is.");
   return out;
 }
 
@@ -148,6 +149,12 @@ std::string secrets_part(const Profile& profile) {
   return out;
 }
 
+constexpr std::string_view mark_start = "# As written by capgate: sha256:";
+
+std::string mark_of(std::string_view text) {
+  return format("{}{}\n", mark_start, sha256_hex(text));
+}
+
 bool is_shell_safe(char c) { return is_alnum(c) || std::string_view("@%+=:,./-_~^").contains(c); }
 
 }  // namespace
@@ -167,7 +174,12 @@ std::string print_profile(const Profile& profile) {
   out += format("    command: {}\n", list(profile.command));
   out += profile.manifest.empty() ? empty_policy(profile) : known_policy(profile);
   out += secrets_part(profile);
-  return out;
+  return out + mark_of(out);
+}
+
+bool is_as_printed(std::string_view text) {
+  const std::size_t mark = text.rfind(mark_start);
+  return mark != std::string_view::npos && text.substr(mark) == mark_of(text.substr(0, mark));
 }
 
 std::string profile_name(std::string_view server) {

@@ -35,7 +35,9 @@ struct Profile {
   [[nodiscard]] bool says_the_same(const Profile& other) const;
 };
 
+// Its last line is a hash of the rest, by which a file that nobody changed is known.
 [[nodiscard]] std::string print_profile(const Profile& profile);
+[[nodiscard]] bool is_as_printed(std::string_view text);
 
 // A name for --profile from a name that may be anything: "My Server!" -> "My-Server".
 [[nodiscard]] std::string profile_name(std::string_view server);

@@ -142,6 +142,17 @@ TEST(ProfileFile, NamesThatYamlWouldTakeForSomethingElseAreQuoted) {
   }
 }
 
+TEST(ProfileFile, AFileThatNobodyChangedIsKnown) {
+  const std::string text = print_profile(known());
+  EXPECT_TRUE(is_as_printed(text));
+  EXPECT_FALSE(is_as_printed(text + "\n"));
+  EXPECT_FALSE(is_as_printed("#\n" + text));
+  EXPECT_FALSE(is_as_printed(""));
+  std::string changed = text;
+  changed.replace(changed.find("/srv"), 4, "/etc");
+  EXPECT_FALSE(is_as_printed(changed));
+}
+
 TEST(ProfileFile, TheSamePolicyForTheSameCommand) {
   Profile other = known();
   other.name = "other";
