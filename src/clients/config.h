@@ -35,8 +35,9 @@ struct ServerConfig {
   std::string name;
   Span where;  // of the name
   std::vector<std::string> command;
+  std::string url;                        // an HTTP server: it does not run here
   bool enabled = true;                    // sandbox.enabled: `run` refuses, `wrap` skips it
-  std::string manifest;                   // a path as written, "catalog:NAME", or empty
+  std::string manifest;                   // an absolute path, "catalog:NAME", or empty
   std::vector<std::string> capabilities;  // as written, or what the sandbox block stands for
   std::vector<Span> capability_spans;     // where each stands, for diagnostics
   core::Bindings variables;
@@ -51,12 +52,19 @@ struct Config {
   [[nodiscard]] const ServerConfig* find(std::string_view name) const;
 };
 
-// `directory` is where the file lies: relative paths of a sandbox block start there; `home` is ~.
+inline constexpr std::string_view catalog_prefix = "catalog:";
+
+// What --profile takes, too: letters, digits, '-', '_' and '.'.
+[[nodiscard]] bool is_server_name(std::string_view name);
+
+// `directory` is where the file lies: relative paths in it start there; `home` is ~.
 struct ConfigPlace {
   std::string directory;
   std::string home;
 };
 
+// No mistake repeats what stands for a secret, nor points at a line that holds it: a value may have
+// been written where its provider belongs.
 [[nodiscard]] Checked<Config> parse_config(const text::Document& document,
                                            const ConfigPlace& place);
 

@@ -3,8 +3,8 @@
 //   --config FILE                                    the flag
 //   ./capgate.yaml                                   the project's: only narrows
 //   $XDG_CONFIG_HOME/capgate/capgate.yaml            the user's
-//   $XDG_CONFIG_HOME/capgate/servers/NAME.yaml       the user's, one file a server: what `wrap`
-//   writes /etc/capgate/capgate.yaml                        the system's
+//   $XDG_CONFIG_HOME/capgate/servers/NAME.yaml       the user's: what `wrap` writes
+//   /etc/capgate/capgate.yaml                        the system's
 //
 // The first one that has the server holds, but for the project's: its entry is used only if the
 // policy grants nothing beyond what the user's or the system's entry of that name grants, or if a
@@ -55,5 +55,18 @@ struct ConfigProblem {
 // All of them, for listings; sorted by name, then by layer.
 [[nodiscard]] std::expected<std::vector<FoundServer>, ConfigProblem> all_servers(
     const Places& places);
+
+// ./capgate.yaml, whether or not it is there.
+[[nodiscard]] std::string project_file(const Places& places);
+
+// Where an entry of that name would be looked for, but for the project's: whoever can write one of
+// them, there or not, decides the policy.
+[[nodiscard]] std::vector<std::string> deciding_files(std::string_view name, const Places& places);
+
+// A file that a server may have put there is read as such: no link to somewhere else, no pipe that
+// nobody writes. The error is an errno.
+enum class Links : unsigned char { are_followed, are_refused };
+[[nodiscard]] std::expected<std::string, int> read_regular_file(const std::string& path,
+                                                                Links links);
 
 }  // namespace capgate::clients

@@ -19,6 +19,7 @@
 #include "lower/seccomp_shared.h"
 #include "sandbox/landlock.h"
 #include "sandbox/network.h"
+#include "sandbox/policy_place.h"
 #include "sandbox/report.h"
 #include "sandbox/sealing.h"
 #include "sandbox/secrets.h"
@@ -259,6 +260,10 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   allow_many_descriptors();
   const lower::Plan& plan = *session.artifact.plan;
   Launcher launcher = launcher_of(session);
+  // Before anything is done that a policy asks for: `cmd:` of a secret starts a program out here.
+  if (auto checked = check_policy_places(session.policy_files, plan, launcher); !checked) {
+    return std::unexpected(std::move(checked).error());
+  }
   if (has_secrets(plan)) {
     if (auto hidden = hide_memory(); !hidden) return std::unexpected(std::move(hidden).error());
   }

@@ -17,6 +17,7 @@ namespace capgate::sandbox {
 struct Session {
   const lower::Artifact& artifact;  // with a plan
   const lower::Input& input;
+  std::vector<std::string> policy_files;  // what decided the plan: not writable by the server
   std::vector<std::string> command;
   std::vector<std::string> environment;
   std::vector<secrets::Binding> secrets;  // --secret: names that the plan injects or seals

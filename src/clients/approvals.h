@@ -1,0 +1,57 @@
+// What a person approved of a project's capgate.yaml: one file for each project and server, in the
+// user's own state directory, where no server can write.
+//
+//   $XDG_STATE_HOME/capgate/approved/SHA256-OF-DIRECTORY-AND-NAME.json      0600
+//   {"schemaVersion": 1, "directory": "/home/me/project", "server": "github",
+//    "hash": "sha256:...", "date": "2026-11-15T12:00:00Z", "policy": ["fs:write:/srv/**"]}
+//
+// The hash is over everything that decides: a changed entry, manifest, variable or command is
+// another one, and is asked for again.
+#pragma once
+
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "clients/config.h"
+
+namespace capgate::clients {
+
+struct Approval {
+  std::string directory;  // of the project, without links
+  std::string server;
+  std::string hash;                 // approval_hash
+  std::vector<std::string> policy;  // as it was shown
+  std::string date;
+
+  bool operator==(const Approval&) const = default;
+};
+
+// `manifest_text` is that of the manifest that the entry names, or empty.
+[[nodiscard]] std::string approval_hash(const ServerConfig& server, std::string_view directory,
+                                        std::string_view manifest_text);
+
+// A directory of approvals: $XDG_STATE_HOME/capgate/approved.
+class Approvals {
+ public:
+  explicit Approvals(std::string base) : base_(std::move(base)) {}
+
+  [[nodiscard]] std::string file_of(std::string_view directory, std::string_view server) const;
+
+  // Errors are in words, with the file's name.
+  using Problem = std::string;
+  [[nodiscard]] std::expected<std::optional<Approval>, Problem> find(std::string_view directory,
+                                                                     std::string_view server) const;
+  [[nodiscard]] std::expected<void, Problem> keep(const Approval& approval) const;
+  [[nodiscard]] std::expected<std::vector<Approval>, Problem> all() const;  // sorted
+  // False: there was none.
+  [[nodiscard]] std::expected<bool, Problem> revoke(std::string_view directory,
+                                                    std::string_view server) const;
+
+ private:
+  std::string base_;
+};
+
+}  // namespace capgate::clients
