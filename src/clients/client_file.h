@@ -22,6 +22,7 @@
 
 #include "base/result.h"
 #include "base/span.h"
+#include "clients/edits.h"
 
 namespace capgate::clients {
 
@@ -33,10 +34,10 @@ struct Shape {
   // Keys from the root to the servers: {"mcpServers"}; "*" is any key: {"projects", "*",
   // "mcpServers"}.
   std::vector<std::vector<std::string>> paths;
-  bool is_list = false;             // Continue: a list of entries with a `name`
+  bool is_list = false;             // Continue: a list of entries with a `name` (both are read)
   std::string command = "command";  // Goose: cmd
   std::string environment = "env";  // Goose: envs
-  bool command_is_array = false;    // OpenCode: command holds the arguments, too
+  bool command_is_array = false;    // OpenCode: command holds the arguments, too (both are read)
 };
 
 enum class Transport : std::uint8_t { stdio, http, unknown };
@@ -44,8 +45,9 @@ enum class Transport : std::uint8_t { stdio, http, unknown };
 struct EnvironmentEntry {
   std::string name;
   std::string value;
-  Span where;         // of the value's token
-  bool plain = true;  // spelled so that the same token comes back from the value alone
+  Span where;  // of the value's token
+  // set_environment to another value and back gives the same bytes: an unusual spelling would not.
+  bool plain = true;
 };
 
 struct ServerEntry {
@@ -79,8 +81,14 @@ struct Change {
   std::string value = {};
 };
 
-// All changes at once. What is already so is no change. The result is read again and compared with
-// what was meant before it is returned: an edit that would do anything else is an error.
+// All changes at once. What is already so is no change; of a server that is wrapped already only
+// capgate's path and the profile's name are brought up to date. The result is read again and
+// compared with what was meant before it is returned: an edit that would do anything else is an
+// error.
 [[nodiscard]] Result<std::string> apply(const ClientFile& file, const std::vector<Change>& changes);
+
+// The same as edits of file.text, sorted, for whoever shows them. Only apply() checks what they do.
+[[nodiscard]] Result<std::vector<Edit>> edits(const ClientFile& file,
+                                              const std::vector<Change>& changes);
 
 }  // namespace capgate::clients

@@ -44,10 +44,16 @@ std::optional<char> simple_escape(char c) {
 
 bool is_high_surrogate(char32_t c) { return c >= 0xd800 && c <= 0xdbff; }
 bool is_low_surrogate(char32_t c) { return c >= 0xdc00 && c <= 0xdfff; }
+constexpr char32_t replacement_character = 0xfffd;
 char32_t join_surrogates(char32_t high, char32_t low) {
   return 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
 }
 
+// What a file that people write may hold besides JSON: comments, a comma after the last item,
+// halves of surrogate pairs (JavaScript writes them when it cuts a text), or nothing at all.
+enum class Dialect : std::uint8_t { strict, with_comments };
+
+template <Dialect dialect>
 class Parser {
  public:
   explicit Parser(SharedText source) : document_(std::move(source)), text_(document_.source()) {}
@@ -63,11 +69,14 @@ class Parser {
   }
 
  private:
+  static constexpr bool lenient = dialect == Dialect::with_comments;
+
   Result<void> parse_text() {
     TRY(check_bytes(text_));
     document_.reserve(text_.size() / 12 + 16);
     skip_space();
     if (at_ == text_.size()) {
+      if constexpr (lenient) return add_scalar({.span = Span::at(at_, at_)}), Result<void>{};
       return fail(Code::doc_syntax, Span::at(at_, at_), "the document is empty",
                   "a manifest starts with an object: { \"name\": ... }");
     }
@@ -106,6 +115,7 @@ class Parser {
     skip_space();
     while (peek() != '}') {
       if (count > 0) TRY(expect_comma('}'));
+      if (lenient && count > 0 && peek() == '}') break;
       if (peek() != '"') return expected_key();
       TRY(parse_string());
       skip_space();
@@ -132,6 +142,7 @@ class Parser {
     skip_space();
     while (peek() != ']') {
       if (count > 0) TRY(expect_comma(']'));
+      if (lenient && count > 0 && peek() == ']') break;
       TRY(parse_value(depth + 1));
       skip_space();
       ++count;
@@ -205,6 +216,7 @@ class Parser {
     const bool has_partner = is_high_surrogate(*unit) && text_.substr(at_, 2) == "\\u";
     const auto low = has_partner ? read_hex4(text_, at_ + 2) : std::nullopt;
     if (!low || !is_low_surrogate(*low)) {
+      if constexpr (lenient) return append_utf8(decoded, replacement_character), Result<void>{};
       return fail(Code::doc_encoding, Span::at(begin, at_), "unpaired surrogate",
                   "write both halves of the pair, or the character itself");
     }
@@ -253,7 +265,7 @@ class Parser {
     }
     const std::size_t comma = at_++;
     skip_space();
-    if (peek() == closing) {
+    if (!lenient && peek() == closing) {
       return fail(Code::doc_syntax, Span::at(comma, comma + 1), "trailing comma",
                   "JSON has none: remove it");
     }
@@ -272,6 +284,10 @@ class Parser {
                   "a closing bracket or a value is missing");
     }
     if (text_.substr(at_).starts_with("//") || text_.substr(at_).starts_with("/*")) {
+      if constexpr (lenient) {
+        return fail(Code::doc_syntax, Span::at(at_, at_ + 2), "the comment is not closed",
+                    "close it with */");
+      }
       return fail(Code::doc_syntax, Span::at(at_, at_ + 2), "JSON has no comments",
                   "remove it, or write the manifest in YAML");
     }
@@ -295,6 +311,27 @@ class Parser {
   }
 
   void skip_space() {
+    skip_blanks();
+    if constexpr (lenient) {
+      while (skip_comment()) skip_blanks();
+    }
+  }
+
+  // False where there is none, or one that is never closed: that is no token either.
+  bool skip_comment() {
+    if (peek() != '/') return false;
+    const std::string_view rest = text_.substr(at_);
+    if (rest.starts_with("//")) {
+      at_ = std::min(find_any(text_, "\r\n", at_), text_.size());
+      return true;
+    }
+    const std::size_t end = rest.starts_with("/*") ? rest.find("*/", 2) : rest.npos;
+    if (end == rest.npos) return false;
+    at_ += end + 2;
+    return true;
+  }
+
+  void skip_blanks() {
     while (at_ < text_.size() &&
            (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) {
       ++at_;
@@ -317,7 +354,13 @@ class Parser {
 
 }  // namespace
 
-Checked<Document> parse_json(SharedText source) { return Parser(std::move(source)).parse(); }
+Checked<Document> parse_json(SharedText source) {
+  return Parser<Dialect::strict>(std::move(source)).parse();
+}
+
+Checked<Document> parse_jsonc(SharedText source) {
+  return Parser<Dialect::with_comments>(std::move(source)).parse();
+}
 
 Result<void> check_bytes(std::string_view source) {
   if (source.size() > largest_document) {

@@ -20,6 +20,14 @@ namespace capgate::text {
   return parse_json(share(std::move(source)));
 }
 
+// JSON as people write it into settings: with // and /* */ comments and a comma after the last
+// item. A half of a surrogate pair reads as U+FFFD, and a text without any value as null;
+// everything else is refused as above.
+[[nodiscard]] Checked<Document> parse_jsonc(SharedText source);
+[[nodiscard]] inline Checked<Document> parse_jsonc(std::string source) {
+  return parse_jsonc(share(std::move(source)));
+}
+
 // What holds for the bytes of any document, JSON or YAML: size, encoding, no byte order mark.
 [[nodiscard]] Result<void> check_bytes(std::string_view source);
 

@@ -288,5 +288,42 @@ TEST(JsonStringOffset, FollowsEscapes) {
   EXPECT_EQ(json_string_offset(raw, 1000), raw.size() - 1);
 }
 
+TEST(ParseJsonc, TakesCommentsAndACommaAfterTheLastItem) {
+  const Case cases[] = {
+      {"// a\n{ /* b */ \"a\" /**/ : // c\r[1, /* d */ 2 , ] , } // e", R"({"a":[1,2]})"},
+      {"/* // */ 1", "1"},
+      {"// /*\n1", "1"},
+      {"[\"//\", \"/* */\"]", R"(["//","/* */"])"},
+      {"", "null"},
+      {" /* nothing */\n", "null"},
+      {R"(["\ud83d", "\ude00x", "\ud83d\ude00"])",
+       "[\"\xef\xbf\xbd\",\"\xef\xbf\xbdx\",\"\xf0\x9f\x98\x80\"]"},
+  };
+  for (const auto& [input, expected] : cases) {
+    EXPECT_EQ(shape(parse_jsonc(input)), expected) << escape_for_terminal(input);
+  }
+}
+
+TEST(ParseJsonc, RefusesEverythingElseThatJsonRefuses) {
+  const Case cases[] = {
+      {"[,]", "DOC_SYNTAX 1-2"},
+      {"[1,,2]", "DOC_SYNTAX 3-4"},
+      {"{,}", "DOC_SYNTAX 1-2"},
+      {"[1] /* open", "DOC_SYNTAX 4-11"},
+      {"[1 /* open", "DOC_SYNTAX 3-4"},
+      {"[ /* open ]", "DOC_SYNTAX 2-4"},
+      {"[ /*/ ]", "DOC_SYNTAX 2-4"},
+      {"[ / ]", "DOC_SYNTAX 2-3"},
+      {"# a", "DOC_SYNTAX 0-1"},
+      {"{a: 1}", "DOC_SYNTAX 1-2"},
+      {R"({"a": 1, "a": 2,})", "DOC_DUPLICATE_KEY 9-12"},
+      {"\xef\xbb\xbf", "DOC_ENCODING 0-3"},
+      {"// \xff", "DOC_ENCODING 3-4"},
+  };
+  for (const auto& [input, expected] : cases) {
+    EXPECT_EQ(shape(parse_jsonc(input)), expected) << escape_for_terminal(input);
+  }
+}
+
 }  // namespace
 }  // namespace capgate::text
