@@ -17,6 +17,8 @@ namespace capgate::cli {
 [[nodiscard]] Command audit_command();
 [[nodiscard]] Command secret_command();
 [[nodiscard]] Command catalog_command();
+[[nodiscard]] Command wrap_command();
+[[nodiscard]] Command unwrap_command();
 [[nodiscard]] Command targets_command();
 [[nodiscard]] Command version_command();
 [[nodiscard]] Command completion_command();

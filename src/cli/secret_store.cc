@@ -108,8 +108,8 @@ std::expected<std::string, int> SecretStore::call(std::vector<std::string> words
   pointers.push_back(nullptr);
   const std::string program = format("/proc/self/fd/{}", program_.get());
   pid_t child = -1;
-  const int error = ::posix_spawn(&child, program.c_str(), actions.get(), nullptr, pointers.data(),
-                                  ::environ);
+  const int error =
+      ::posix_spawn(&child, program.c_str(), actions.get(), nullptr, pointers.data(), ::environ);
   if (error != 0) return std::unexpected(fail_call("capgate-store cannot be run", error, output));
   out->to = sys::Fd();
   std::string answer = read_answer(out->from.get());

@@ -29,8 +29,7 @@ class SecretStore {
   [[nodiscard]] std::expected<void, int> set(const SecretPlace& place, std::string_view value,
                                              const std::optional<std::string>& key,
                                              Output& output) const;
-  [[nodiscard]] std::expected<std::string, int> get(const SecretPlace& place,
-                                                    Output& output) const;
+  [[nodiscard]] std::expected<std::string, int> get(const SecretPlace& place, Output& output) const;
 
  private:
   explicit SecretStore(sys::Fd program) : program_(std::move(program)) {}

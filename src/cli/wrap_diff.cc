@@ -1,6 +1,7 @@
 #include "cli/wrap_diff.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -24,8 +25,8 @@ struct Window {
 };
 
 Window window_of(std::string_view text, const Edit& edit) {
-  const std::size_t before = edit.where.begin == 0 ? std::string_view::npos
-                                                   : text.rfind('\n', edit.where.begin - 1);
+  const std::size_t before =
+      edit.where.begin == 0 ? std::string_view::npos : text.rfind('\n', edit.where.begin - 1);
   Window out{.begin = before == std::string_view::npos ? 0 : before + 1,
              .end = std::min(text.find('\n', edit.where.end), text.size())};
   if (edit.where.begin - out.begin > longest_line) {
@@ -85,7 +86,8 @@ std::vector<Edit> masked_edits(std::vector<Edit> edits, const std::vector<Edit>&
         std::ranges::none_of(edits, [&](const Edit& edit) { return overlap(edit, mask); });
     if (is_free) edits.push_back(mask);
   }
-  std::ranges::stable_sort(edits, {}, [](const Edit& edit) { return edit.where.begin; });
+  std::ranges::sort(edits, {},
+                    [](const Edit& edit) { return std::pair(edit.where.begin, edit.where.end); });
   return edits;
 }
 

@@ -169,8 +169,8 @@ bool is_wanted(const ClientDocuments& all, std::string_view server) {
 Consent consent_of(const Arguments& arguments) {
   if (arguments.has("--dry-run")) return Consent::only_shown;
   if (arguments.has("--yes")) return Consent::given;
-  const bool can_ask = !arguments.has("--json") && sys::is_terminal(STDIN_FILENO) &&
-                       sys::is_terminal(STDERR_FILENO);
+  const bool can_ask =
+      !arguments.has("--json") && sys::is_terminal(STDIN_FILENO) && sys::is_terminal(STDERR_FILENO);
   return can_ask ? Consent::asked : Consent::refused;
 }
 
@@ -190,9 +190,9 @@ bool ask(std::string_view question, Output& output) {
 }
 
 int refuse_without_terminal(std::string_view command, Output& output) {
-  return usage_error("nothing was written: there is no terminal to ask on",
-                     format("capgate {} --yes writes without asking, --dry-run only shows", command),
-                     output);
+  return usage_error(
+      "nothing was written: there is no terminal to ask on",
+      format("capgate {} --yes writes without asking, --dry-run only shows", command), output);
 }
 
 void say(const clients::FileProblem& problem, Output& output) {

@@ -60,8 +60,8 @@ std::string directory_for(const ServerEntry& server, const ClientDocument& docum
   if (server.directory.starts_with('/')) return server.directory;
   if (server.section.starts_with('/')) return server.section;
   const std::string& path = document.opened.path;
-  const bool is_of_project = surroundings.directory != surroundings.home &&
-                             path.starts_with(surroundings.directory + "/");
+  const bool is_of_project =
+      surroundings.directory != surroundings.home && path.starts_with(surroundings.directory + "/");
   return is_of_project ? surroundings.directory : surroundings.home;
 }
 
@@ -102,8 +102,9 @@ ServerPlan Planner::plan_server(const ClientDocument& document, std::size_t inde
   const ServerEntry& server = document.file.servers[index];
   ServerPlan plan{.server = index};
   if (!server.profile.empty()) {
-    leave(plan, Kind::wrapped, format("it is wrapped already, with the profile {}",
-                                      escape_for_terminal(server.profile)));
+    leave(
+        plan, Kind::wrapped,
+        format("it is wrapped already, with the profile {}", escape_for_terminal(server.profile)));
   } else if (server.transport == clients::Transport::http) {
     leave(plan, Kind::http, "it is reached over HTTP: its code does not run on this machine");
   } else if (server.disabled) {
@@ -197,8 +198,8 @@ bool Planner::try_name(const std::string& name, const ServerEntry& server, Serve
   const auto found = clients::find_server(name, options_.places);
   if (!found) {
     leave(plan, Kind::problem,
-          format("{} cannot be read: see capgate explain {}", escape_for_terminal(found.error().file),
-                 escape_for_terminal(found.error().file)));
+          format("{} cannot be read: see capgate explain {}",
+                 escape_for_terminal(found.error().file), escape_for_terminal(found.error().file)));
     return false;
   }
   plan.writes_profile = found->empty();
@@ -214,8 +215,7 @@ bool Planner::take_found(const clients::FoundServer& found, const ServerEntry& s
   const clients::ServerConfig& entry = found.server;
   if (!entry.command.empty() && entry.command != server.command) return false;
   if (!entry.enabled) {
-    leave(plan, Kind::disabled,
-          format("{} says enabled: false", escape_for_terminal(found.file)));
+    leave(plan, Kind::disabled, format("{} says enabled: false", escape_for_terminal(found.file)));
     return false;
   }
   if (found.file == plan.profile_file && clients::is_as_printed(*found.text)) {
@@ -223,8 +223,8 @@ bool Planner::take_found(const clients::FoundServer& found, const ServerEntry& s
     plan.writes_profile = plan.replaces_profile;
     return true;
   }
-  const auto view = view_policy(found, {.home = options_.surroundings.home,
-                                        .environment = environment_of(server)});
+  const auto view = view_policy(
+      found, {.home = options_.surroundings.home, .environment = environment_of(server)});
   if (!view) {
     leave(plan, Kind::problem, format("{}: {}", escape_for_terminal(found.file), view.error()));
     return false;
@@ -234,9 +234,10 @@ bool Planner::take_found(const clients::FoundServer& found, const ServerEntry& s
   // It is a person's: only what it takes from the store already can leave the client's file.
   std::erase_if(plan.sealed, [&](const std::string& name) {
     if (contains(entry.secrets, format("{}=store:{}", name, name))) return false;
-    plan.unsealable.push_back(format("{} stays in the file: write secrets: {{{}: \"store:{}\"}} "
-                                     "into {} first",
-                                     name, name, name, escape_for_terminal(found.file)));
+    plan.unsealable.push_back(
+        format("{} stays in the file: write secrets: {{{}: \"store:{}\"}} "
+               "into {} first",
+               name, name, name, escape_for_terminal(found.file)));
     return true;
   });
   return true;
@@ -261,10 +262,9 @@ std::vector<clients::Change> changes_of(const std::vector<ServerPlan>& plans,
   std::vector<clients::Change> out = seals_of(plans);
   for (const ServerPlan& plan : plans) {
     if (plan.kind != Kind::wrap) continue;
-    out.push_back(
-        {.kind = clients::Change::Kind::wrap,
-         .server = plan.server,
-         .prefix = {std::string(self), "run", "--profile", plan.profile.name, "--"}});
+    out.push_back({.kind = clients::Change::Kind::wrap,
+                   .server = plan.server,
+                   .prefix = {std::string(self), "run", "--profile", plan.profile.name, "--"}});
   }
   return out;
 }

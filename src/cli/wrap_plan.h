@@ -33,15 +33,15 @@ struct ServerPlan {
   std::size_t server = 0;  // index in ClientFile::servers
   std::string reason;      // why it is left alone
   clients::Profile profile;
-  std::string profile_file;        // where its policy stands, or will
-  bool writes_profile = false;     // it is not there yet, or nobody has changed it since `wrap` did
-  bool replaces_profile = false;   // of these two the second
+  std::string profile_file;       // where its policy stands, or will
+  bool writes_profile = false;    // it is not there yet, or nobody has changed it since `wrap` did
+  bool replaces_profile = false;  // of these two the second
   std::optional<clients::Package> package;
   bool is_installed = false;
-  std::vector<std::string> policy;        // one capability a line
+  std::vector<std::string> policy;         // one capability a line
   std::vector<std::string> plain_secrets;  // names whose values stand in the file
-  std::vector<std::string> sealed;        // of these what goes to the store
-  std::vector<std::string> unsealable;    // and what does not, with the reason
+  std::vector<std::string> sealed;         // of these what goes to the store
+  std::vector<std::string> unsealable;     // and what does not, with the reason
 };
 
 struct PlanOptions {

@@ -1,8 +1,14 @@
 #include "cli/wrap_work.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/exit.h"
 #include "cli/wrap_diff.h"
+#include "text/json_write.h"
 
 namespace capgate::cli {
 namespace {
@@ -35,10 +41,10 @@ std::string show_policy(const ServerPlan& plan) {
                      : "capgate does not know this program",
         plan.profile.name, file);
   }
-  std::string out = format("    may ({}{}):\n", plan.profile.manifest.empty() || !plan.writes_profile
-                                                     ? ""
-                                                     : plan.profile.manifest + ", ",
-                           file);
+  std::string out = format(
+      "    may ({}{}):\n",
+      plan.profile.manifest.empty() || !plan.writes_profile ? "" : plan.profile.manifest + ", ",
+      file);
   for (const std::string& line : plan.policy) {
     out += format("      {}\n", escape_for_terminal(line));
   }
@@ -108,8 +114,7 @@ void write_server(const FileWork& work, const ServerPlan& plan, text::JsonWriter
   json.end_object();
 }
 
-}  // namespace
-
+// For people, on stdout: the file, its servers, and the changes.
 std::string show_work(const FileWork& work, Colour colour) {
   const ClientDocument& document = work.document;
   std::string out;
@@ -124,7 +129,14 @@ std::string show_work(const FileWork& work, Colour colour) {
   return out + "\n";
 }
 
-std::string work_json(const std::vector<FileWork>& works, const WorkSummary& summary) {
+struct Summary {
+  std::string_view command;
+  bool is_dry = false;
+  int code = 0;
+};
+
+// For programs.
+std::string work_json(const std::vector<FileWork>& works, const Summary& summary) {
   text::JsonWriter json(text::JsonWriter::Style::pretty);
   json.begin_object().key("schemaVersion").number(1).key("command").string(summary.command);
   json.key("dryRun").boolean(summary.is_dry);
@@ -145,6 +157,69 @@ std::string work_json(const std::vector<FileWork>& works, const WorkSummary& sum
   }
   json.end_array().end_object();
   return std::move(json).take() + "\n";
+}
+
+std::expected<FileWork, int> prepare(ClientDocument document, const ClientDocuments& all,
+                                     const WorkSteps& steps, Output& output) {
+  FileWork work{.document = std::move(document)};
+  work.plans = steps.plan(work.document, all);
+  auto edits = clients::edits(work.document.file, steps.changes(work));
+  if (!edits) {
+    output.err +=
+        format("capgate: {}: {}\nhelp: {}\n", escape_for_terminal(work.document.opened.path),
+               edits.error().message, edits.error().help);
+    return std::unexpected(Exit::unreadable);
+  }
+  work.edits = *std::move(edits);
+  return work;
+}
+
+// One file: asked about, if that is how it is, and written.
+int finish(FileWork& work, Consent consent, const WorkSteps& steps, Output& output) {
+  if (work.edits.empty()) return Exit::ok;
+  if (const auto can = clients::check_replaceable(work.document.opened); !can) {
+    say(can.error(), output);
+    return code_of(can.error());
+  }
+  if (consent == Consent::only_shown || consent == Consent::refused) return Exit::ok;
+  const std::string question = format("Write {}?", escape_for_terminal(work.document.opened.path));
+  if (consent == Consent::asked && !ask(question, output)) {
+    output.err += "capgate: left as it is\n";
+    return Exit::ok;
+  }
+  return steps.write(work, output);
+}
+
+}  // namespace
+
+int work_through(const Arguments& arguments, const WorkSteps& steps, Output& output) {
+  auto all = read_clients(arguments, output);
+  if (!all) return all.error();
+  const bool is_json = arguments.has("--json");
+  const Consent consent = consent_of(arguments);
+  int code = all->code;
+  std::vector<FileWork> works;
+  for (ClientDocument& document : all->documents) {
+    auto work = prepare(std::move(document), *all, steps, output);
+    if (!work) {
+      code = std::max(code, work.error());
+      continue;
+    }
+    if (!is_json) output.out += show_work(*work, colour_of(STDOUT_FILENO));
+    code = std::max(code, finish(*work, consent, steps, output));
+    works.push_back(*std::move(work));
+  }
+  const bool has_changes =
+      std::ranges::any_of(works, [](const FileWork& work) { return !work.edits.empty(); });
+  if (!has_changes && code == Exit::ok) output.err += format("capgate: {}\n", steps.nothing);
+  if (has_changes && consent == Consent::refused) {
+    code = std::max(code, refuse_without_terminal(steps.command, output));
+  }
+  if (is_json) {
+    output.out += work_json(
+        works, {.command = steps.command, .is_dry = consent == Consent::only_shown, .code = code});
+  }
+  return code;
 }
 
 }  // namespace capgate::cli

@@ -1,6 +1,7 @@
 // One client's file on its way through wrap or unwrap, and how that is shown.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -8,7 +9,6 @@
 #include "cli/wrap_files.h"
 #include "cli/wrap_plan.h"
 #include "clients/edits.h"
-#include "text/json_write.h"
 
 namespace capgate::cli {
 
@@ -20,15 +20,16 @@ struct FileWork {
   std::string backup;  // where it is
 };
 
-// For people, on stdout: the file, its servers, and the changes.
-[[nodiscard]] std::string show_work(const FileWork& work, Colour colour);
-
-struct WorkSummary {
+// What the two commands do differently.
+struct WorkSteps {
   std::string_view command;  // "wrap"
-  bool is_dry = false;
-  int code = 0;
+  std::string_view nothing;  // to say where there is nothing to do
+  std::function<std::vector<ServerPlan>(const ClientDocument&, const ClientDocuments&)> plan;
+  std::function<std::vector<clients::Change>(const FileWork&)> changes;
+  std::function<int(FileWork&, Output&)> write;  // and says what was done
 };
-// For programs.
-[[nodiscard]] std::string work_json(const std::vector<FileWork>& works, const WorkSummary& summary);
+
+// Reads, plans, shows, asks and writes, file by file. The exit code.
+[[nodiscard]] int work_through(const Arguments& arguments, const WorkSteps& steps, Output& output);
 
 }  // namespace capgate::cli

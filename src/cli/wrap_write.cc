@@ -78,11 +78,14 @@ int WrapWriter::write(FileWork& work, Output& output) {
   }
   if (!has_work(work)) return code;
   if (const auto stored = store_secrets(work, output); !stored) return stored.error();
+  const std::vector<std::string> before = written_;
   const auto made = write_profiles(work, output);
-  if (!made) return made.error();
-  const int replaced = replace(work, output);
+  const int replaced = made ? replace(work, output) : made.error();
   if (replaced == Exit::ok) return code;
-  for (const std::string& file : *made) (void)::unlink(file.c_str());
+  written_ = before;
+  if (made) {
+    for (const std::string& file : *made) (void)::unlink(file.c_str());
+  }
   return replaced;
 }
 
@@ -165,8 +168,7 @@ std::expected<void, int> WrapWriter::store_secrets(const FileWork& work, Output&
     if (!seals(plan)) continue;
     const auto& variables = work.document.file.servers[plan.server].environment;
     for (const std::string& name : plan.sealed) {
-      const auto variable =
-          std::ranges::find(variables, name, &clients::EnvironmentEntry::name);
+      const auto variable = std::ranges::find(variables, name, &clients::EnvironmentEntry::name);
       const SecretPlace place{.server = plan.profile.name, .name = name};
       if (auto done = store->set(place, variable->value, key, output); !done) return done;
     }
@@ -207,13 +209,12 @@ int WrapWriter::replace(FileWork& work, Output& output) {
   const auto text = clients::apply(file, changes_of(work.plans, options_.self));
   const auto backup = clients::apply(file, seals_of(work.plans));
   if (!text || !backup) {
-    output.err += format("capgate: {}: {}\nhelp: {}\n",
-                         escape_for_terminal(work.document.opened.path),
-                         (text ? backup : text).error().message, (text ? backup : text).error().help);
+    output.err +=
+        format("capgate: {}: {}\nhelp: {}\n", escape_for_terminal(work.document.opened.path),
+               (text ? backup : text).error().message, (text ? backup : text).error().help);
     return Exit::internal;
   }
-  const auto done =
-      clients::replace_file(work.document.opened, {.text = *text, .backup = *backup});
+  const auto done = clients::replace_file(work.document.opened, {.text = *text, .backup = *backup});
   if (!done) {
     say(done.error(), output);
     return code_of(done.error());
