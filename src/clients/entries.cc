@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "clients/spelling.h"
 #include "text/json.h"
+#include "text/toml.h"
 #include "text/yaml.h"
 
 namespace capgate::clients {
@@ -232,7 +233,7 @@ Checked<text::Document> parse_client_text(std::string_view text, Syntax syntax) 
     case Syntax::yaml:
       if (is_empty_yaml(text)) return text::parse_jsonc(std::string());
       return text::parse_yaml(std::string(text));
-    case Syntax::toml: break;
+    case Syntax::toml: return text::parse_toml(std::string(text));
   }
   return std::unexpected(Diagnostics{});
 }
