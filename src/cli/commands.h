@@ -17,6 +17,7 @@ namespace capgate::cli {
 [[nodiscard]] Command audit_command();
 [[nodiscard]] Command secret_command();
 [[nodiscard]] Command install_command();
+[[nodiscard]] Command catalog_command();
 [[nodiscard]] Command targets_command();
 [[nodiscard]] Command version_command();
 [[nodiscard]] Command completion_command();

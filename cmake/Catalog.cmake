@@ -1,0 +1,10 @@
+# The files of catalog/ are carried inside whatever links capgate_clients.
+file(GLOB _entries CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/catalog/*.json)
+set(CAPGATE_CATALOG_LINES "")
+foreach(_entry ${_entries})
+  string(APPEND CAPGATE_CATALOG_LINES "    .incbin \"${_entry}\"\n    .byte 0\n")
+endforeach()
+set(_catalog_image ${CMAKE_BINARY_DIR}/catalog_image.S)
+configure_file(${PROJECT_SOURCE_DIR}/src/clients/catalog_image.S.in ${_catalog_image} @ONLY)
+set_source_files_properties(${_catalog_image} PROPERTIES OBJECT_DEPENDS "${_entries}")
+target_sources(capgate_clients PRIVATE ${_catalog_image})
