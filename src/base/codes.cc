@@ -81,9 +81,9 @@ constexpr CodeInfo table[] = {
     {Code::cap_refinement, "CAP_REFINEMENT",
      "a refinement is unknown, repeated, malformed or useless",
      "Refinements follow '?' as key=value, joined with '&'. Each kind has its own: fs unsafe; net "
-     "sni, proto, methods, paths; exec nestedSandbox; env to, as, unsafe; ipc unsafe. Anything "
-     "else "
-     "is refused, because a refinement that is ignored is a promise that is not kept.",
+     "sni, proto, methods, paths, private; exec nestedSandbox; env to, as, unsafe; ipc unsafe. "
+     "Anything else is refused, because a refinement that is ignored is a promise that is not "
+     "kept.",
      "fs:read:/x?nestedSandbox=true", "exec:spawn:chromium?nestedSandbox=true"},
     {Code::cap_variable, "CAP_VARIABLE",
      "a variable is unbound, malformed or has an unusable value",

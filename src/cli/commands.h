@@ -16,6 +16,7 @@ namespace capgate::cli {
 [[nodiscard]] Command doctor_command();
 [[nodiscard]] Command audit_command();
 [[nodiscard]] Command secret_command();
+[[nodiscard]] Command install_command();
 [[nodiscard]] Command catalog_command();
 [[nodiscard]] Command wrap_command();
 [[nodiscard]] Command unwrap_command();

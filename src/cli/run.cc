@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
+#include "cli/package_command.h"
 #include "cli/secret_options.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
@@ -127,6 +128,8 @@ int run(const Arguments& arguments, Output& output) {
   if (!grace) return refuse(output);
   const auto state = state_directory(arguments, output);
   if (!state) return refuse(output);
+  auto started = installed_command(arguments.operands, output);
+  if (!started) return refuse(output);
   const auto net = read_net_options(arguments, loaded->policy, output);
   if (!net) return refuse(output);
   std::vector<std::string> accepted_limits = take_limits(loaded->options.accepted);
@@ -145,13 +148,14 @@ int run(const Arguments& arguments, Output& output) {
   const std::string path = variable("PATH");
   return sandbox::run({.artifact = *artifact,
                        .input = input,
-                       .command = arguments.operands,
+                       .command = std::move(started->words),
                        .environment = environment(),
                        .secrets = *std::move(bindings),
                        .home = loaded->options.home,
                        .path = path.empty() ? std::string(lower::sandbox_path) : path,
                        .accepted_limits = std::move(accepted_limits),
                        .state = *state,
+                       .package = std::move(started->package),
                        .grace = *grace,
                        .report = std::string(arguments.value("--report").value_or("")),
                        .trace = std::string(arguments.value("--trace").value_or("")),

@@ -64,7 +64,9 @@ bool add_host(std::string_view text, std::string_view usual, Address& address) {
   // Two ports would be taken for every pair of host and port.
   if (!address.port.empty() && address.port != port) return false;
   address.port = port;
-  address.hosts.push_back(print(*host));
+  // The machine's own loopback has one name in the language, whichever way it is written.
+  const bool is_loopback = host->text == "127.0.0.1" || host->text == "::1";
+  address.hosts.push_back(is_loopback ? "localhost" : print(*host));
   return true;
 }
 

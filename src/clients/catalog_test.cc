@@ -66,7 +66,9 @@ TEST(BindCommand, AnAddressBindsHostAndPort) {
   const auto with = [&](std::string url) { return bound(entry, {}, {"URL=" + url}); };
   EXPECT_EQ(with("postgres://me:p%40ss@DB.example.com/x"), "DB_HOST=db.example.com DB_PORT=5432");
   EXPECT_EQ(with("https://h:8443?x=@y"), "DB_HOST=h DB_PORT=8443");
-  EXPECT_EQ(with("redis://[::1]:7000"), "DB_HOST=[::1] DB_PORT=7000");
+  EXPECT_EQ(with("redis://[2001:db8::1]:7000"), "DB_HOST=[2001:db8::1] DB_PORT=7000");
+  EXPECT_EQ(with("redis://[::1]"), "DB_HOST=localhost DB_PORT=6379");
+  EXPECT_EQ(with("redis://127.0.0.1,localhost"), "DB_HOST=localhost DB_PORT=6379");
   EXPECT_EQ(with("mongodb://a,b:27017/x"), "DB_HOST=a DB_HOST=b DB_PORT=27017");
   const std::string refused = "URL of x is not an address; write SCHEME://HOST:PORT/...";
   for (const char* url : {"a", "odd://h", "mongodb://a:1,b:2", "http://*", "http://a:0", "http://",

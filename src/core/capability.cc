@@ -87,6 +87,7 @@ struct Printer {
     const NetRefinements& refine = net.refinements;
     if (!refine.methods.empty()) refinements.add("methods") += join(refine.methods, ",");
     if (!refine.paths.empty()) refinements.add("paths") += join(refine.paths, ",");
+    refinements.add_flag("private", refine.private_network);
     if (refine.proto != NetRefinements::Proto::detect) {
       refinements.add("proto") += proto_name(refine.proto);
     }

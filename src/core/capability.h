@@ -54,6 +54,7 @@ struct NetRefinements {
   Proto proto = Proto::detect;
   std::vector<std::string> methods;  // sorted, distinct
   std::vector<std::string> paths;    // sorted, distinct
+  bool private_network = false;      // ?private=true: the name may lead into one
   friend auto operator<=>(const NetRefinements&, const NetRefinements&) = default;
 };
 

@@ -58,6 +58,7 @@ struct Words {
   std::string operator()(const NetConnect& net) const {
     std::string out = format("connect to {}", endpoint_words(net.endpoint));
     const NetRefinements& refine = net.refinements;
+    if (refine.private_network) out += ", in your private network too";
     if (!refine.methods.empty()) out += format(", methods {}", join(refine.methods, ", "));
     if (!refine.paths.empty()) out += format(", paths {}", join(refine.paths, ", "));
     if (refine.proto == NetRefinements::Proto::tcp) out += ", any protocol";

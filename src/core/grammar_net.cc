@@ -29,6 +29,32 @@ Result<std::vector<std::string>> parse_list(const RefinementReader& reader, std:
   return out;
 }
 
+// Only a name can lead somewhere that it does not say: others are told what to write instead.
+Result<bool> parse_private(const RefinementReader& reader, const HostPattern& host) {
+  if (!TRY(reader.flag("private"))) return false;
+  const auto refuse = [&](std::string_view message, std::string_view help) {
+    return fail(Code::cap_refinement, reader.find("private")->key.where, std::string(message),
+                std::string(help));
+  };
+  switch (host.kind) {
+    case HostPattern::Kind::any:
+      return refuse("private=true needs a name, and * is every name",
+                    "name the hosts of your network, for example "
+                    "net:connect:*.corp.example.com:443?private=true");
+    case HostPattern::Kind::ipv4:
+    case HostPattern::Kind::ipv6:
+      return refuse("private=true is for names: a rule for an address reaches it, private or not",
+                    "remove private=true");
+    case HostPattern::Kind::subdomains:
+    case HostPattern::Kind::name: break;
+  }
+  if (host.text == "localhost" || host.text.ends_with(".localhost")) {
+    return refuse("localhost is this machine's loopback and leads nowhere else",
+                  "remove private=true");
+  }
+  return true;
+}
+
 Result<Capability> parse_connect(const Fields& fields) {
   TRY(check_shape(fields, 2, 3, Code::cap_net_shape, "net:connect:HOST[:PORT]"));
   NetConnect out;  // NOLINT(misc-const-correctness): TRY hides the assignments below from the check
@@ -39,7 +65,7 @@ Result<Capability> parse_connect(const Fields& fields) {
   }
   if (fields.count == 3) out.endpoint.port = TRY(in_field(fields.items[2], parse_port));
 
-  constexpr std::string_view refinements[] = {"sni", "proto", "methods", "paths"};
+  constexpr std::string_view refinements[] = {"sni", "proto", "methods", "paths", "private"};
   const RefinementReader reader(fields, refinements);
   TRY(reader.check());
   constexpr std::string_view sni[] = {"match", "any", "strict"};
@@ -51,6 +77,7 @@ Result<Capability> parse_connect(const Fields& fields) {
     return std::ranges::all_of(item, is_method_character);
   }));
   refine.paths = TRY(parse_list(reader, "paths", "write paths=/repos/**,/user", is_url_path));
+  refine.private_network = TRY(parse_private(reader, out.endpoint.host));
   return out;
 }
 

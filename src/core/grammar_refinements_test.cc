@@ -73,6 +73,19 @@ TEST(Refinements, OfNet) {
       {"net:connect:a:443?paths=", ""},
       {"net:connect:a:443?sni=any&proto=tls&paths=/a&methods=GET",
        "net:connect:a:443?methods=GET&paths=/a&proto=tls&sni=any"},
+      {"net:connect:a:443?private=true", "net:connect:a:443?private=true"},
+      {"net:connect:*.A.com?private=true", "net:connect:*.a.com?private=true"},
+      {"net:connect:a:443?sni=any&private=true&proto=tls&paths=/a",
+       "net:connect:a:443?paths=/a&private=true&proto=tls&sni=any"},
+      {"net:connect:a:443?private=false", "", Code::cap_refinement, {26, 31}},
+      {"net:connect:a:443?private=true&private=true", "", Code::cap_refinement, {31, 38}},
+      {"net:connect:*:443?private=true", "", Code::cap_refinement, {18, 25}},
+      {"net:connect:10.0.0.5?private=true", "", Code::cap_refinement, {21, 28}},
+      {"net:connect:[fd00::1]?private=true", "", Code::cap_refinement, {22, 29}},
+      {"net:connect:localhost?private=true", "", Code::cap_refinement, {22, 29}},
+      {"net:connect:a.localhost?private=true", ""},
+      {"net:connect:*.localhost?private=true", ""},
+      {"net:listen:80?private=true", "", Code::cap_refinement, {14, 21}},
       {"net:connect:*?blockPrivate=false", "", Code::cap_refinement, {14, 26}},
       {"net:connect:a?unsafe=true", ""},
       {"net:listen:80?sni=any", "", Code::cap_refinement, {14, 17}},
@@ -176,9 +189,9 @@ TEST(Limits, HaveUnitsAndBounds) {
 TEST(GrammarVersion, KnowsWhatTheEarlierLanguageDidNotHave) {
   for (const std::string_view text :
        {"net:listen:80", "limit:pids:5", "net:connect:*.a.com:443", "net:connect:[::1]:443",
-        "net:connect:a:443?sni=any", "env:inject:T?to=a.com:443", "env:inject:PATH?unsafe=true",
-        "fs:write:/usr?unsafe=true", "ipc:connect:self", "ipc:connect:netlink-route",
-        "ipc:connect:dbus:session", "ipc:connect:unix:/run/a.sock",
+        "net:connect:a:443?sni=any", "net:connect:a:443?private=true", "env:inject:T?to=a.com:443",
+        "env:inject:PATH?unsafe=true", "fs:write:/usr?unsafe=true", "ipc:connect:self",
+        "ipc:connect:netlink-route", "ipc:connect:dbus:session", "ipc:connect:unix:/run/a.sock",
         "ipc:connect:\"unix:/run/docker.sock\"?unsafe=true"}) {
     const auto parsed = parse_capability(text, {});
     ASSERT_TRUE(parsed) << text;

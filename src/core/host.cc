@@ -154,7 +154,18 @@ constexpr Ipv6Block private_ipv6[] = {
 constexpr Ipv4Block site_ipv4[] = {
     {{10, 0, 0, 0}, 8}, {{100, 64, 0, 0}, 10}, {{172, 16, 0, 0}, 12}, {{192, 168, 0, 0}, 16}};
 constexpr Ipv6Block site_ipv6[] = {{{0xfc, 0, 0, 0, 0, 0, 0, 0}, 7}};
-// Those that lie in these blocks.
+// A list of what is open and not of what is closed: a block that nobody thought of stays closed.
+// 192.0.0.0/24 is not in it, where a cloud has its metadata (192.0.0.192).
+constexpr Ipv4Block borrowed_ipv4[] = {{{192, 0, 2, 0}, 24},
+                                       {{198, 18, 0, 0}, 15},
+                                       {{198, 51, 100, 0}, 24},
+                                       {{203, 0, 113, 0}, 24},
+                                       {{240, 0, 0, 0}, 4}};
+constexpr std::string_view broadcast = "255.255.255.255";
+constexpr Ipv6Block borrowed_ipv6[] = {{{0x20, 0x01, 0, 0x02, 0, 0, 0, 0}, 48},
+                                       {{0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 0}, 32},
+                                       {{0x3f, 0xff, 0, 0, 0, 0, 0, 0}, 20}};
+// Those that lie in blocks of sites.
 constexpr std::string_view metadata_services[] = {"100.100.100.200", "fd00:ec2::254",
                                                   "fd20:ce::254"};
 
@@ -260,6 +271,11 @@ bool is_private_address(const HostPattern& address) {
 bool is_site_address(const HostPattern& address) {
   return is_in(address, site_ipv4, site_ipv6) &&
          std::ranges::find(metadata_services, address.text) == std::end(metadata_services);
+}
+
+bool is_private_network_address(const HostPattern& address) {
+  return is_site_address(address) ||
+         (is_in(address, borrowed_ipv4, borrowed_ipv6) && address.text != broadcast);
 }
 
 bool is_localhost_address(const HostPattern& address) {

@@ -67,11 +67,17 @@ struct Endpoint {
 // metadata services that clouds put there: the private ones that a person may sensibly name.
 [[nodiscard]] bool is_site_address(const HostPattern& address);
 
+// True for the private addresses that a name may lead to where its rule says private=true: those of
+// a site, and those that networks use as if they were (documentation, benchmarks, class E). Never
+// loopback, link-local, metadata, multicast, unspecified, or a form that embeds an IPv4 address.
+[[nodiscard]] bool is_private_network_address(const HostPattern& address);
+
 // 127.0.0.1 and ::1: what `localhost` stands for.
 [[nodiscard]] bool is_localhost_address(const HostPattern& address);
 
 // True if the pattern itself names a private endpoint (`localhost`, 10.0.0.5): only such a rule may
-// reach one, and only the one that it names. Wildcards and other names never do.
+// reach one, and only the one that it names. Wildcards never do, and other names with private=true
+// alone.
 [[nodiscard]] bool names_private_endpoint(const HostPattern& host);
 
 }  // namespace capgate::core

@@ -214,6 +214,56 @@ TEST(Host, KnowsTheAddressesOfASite) {
   }
 }
 
+TEST(Host, KnowsWhatANameMayLeadToInAPrivateNetwork) {
+  for (const std::string_view text :
+       {"10.0.0.0",    "10.255.255.255", "100.64.0.1", "172.16.0.1",      "192.168.1.1",
+        "192.0.2.0",   "192.0.2.255",    "198.18.0.1", "198.19.255.255",  "198.51.100.7",
+        "203.0.113.0", "203.0.113.255",  "240.0.0.1",  "255.255.255.254", "fc00::1",
+        "fd00::1",     "2001:db8::1",    "2001:2::1",  "2001:2:0:ffff::", "3fff:fff::1"}) {
+    EXPECT_TRUE(is_private_network_address(host(text))) << text;
+    EXPECT_TRUE(is_private_address(host(text))) << text;
+  }
+  for (const std::string_view text : {"8.8.8.8",
+                                      "0.0.0.0",
+                                      "0.1.2.3",
+                                      "127.0.0.1",
+                                      "127.255.255.255",
+                                      "169.254.0.1",
+                                      "169.254.169.254",
+                                      "100.100.100.200",
+                                      "168.63.129.16",
+                                      "192.0.0.1",
+                                      "192.0.0.192",
+                                      "192.88.99.1",
+                                      "224.0.0.1",
+                                      "239.255.255.255",
+                                      "255.255.255.255",
+                                      "192.0.3.0",
+                                      "::",
+                                      "::1",
+                                      "::808:808",
+                                      "64:ff9b::a00:1",
+                                      "64:ff9b:1::a00:1",
+                                      "100::1",
+                                      "2001::1",
+                                      "2001:3::1",
+                                      "2001:2:1::1",
+                                      "2002:a00:1::1",
+                                      "3fff:1000::1",
+                                      "5f00::1",
+                                      "fe80::1",
+                                      "fec0::1",
+                                      "ff02::1",
+                                      "fd00:ec2::254",
+                                      "fd20:ce::254",
+                                      "2606:4700::1",
+                                      "localhost",
+                                      "a.test",
+                                      "*"}) {
+    EXPECT_FALSE(is_private_network_address(host(text))) << text;
+  }
+}
+
 TEST(Host, LocalhostIsTwoAddresses) {
   EXPECT_TRUE(is_localhost_address(host("127.0.0.1")));
   EXPECT_TRUE(is_localhost_address(host("::1")));

@@ -166,10 +166,12 @@ class Merger {
     if (assertion == policy_.assertions.end()) return;
     std::vector<std::string> named;
     for (const auto& grant : policy_.connect) {
-      if (!names_private_endpoint(grant.capability.endpoint.host)) continue;
+      const bool is_private = names_private_endpoint(grant.capability.endpoint.host);
+      if (!is_private && !grant.capability.refinements.private_network) continue;
       named.push_back(print(Capability(grant.capability)));
       conflict(grant,
-               format("{} is private, which assert:{} excludes", named.back(), block_private_id),
+               format("{} {}, which assert:{} excludes", named.back(),
+                      is_private ? "is private" : "leads to private addresses", block_private_id),
                "remove one of the two");
     }
     if (named.empty()) return;

@@ -56,13 +56,22 @@ class Index {
     return find_endpoint({.host = host, .port = grant.capability.endpoint.port}, grant);
   }
 
-  // Methods and paths only narrow; sni and proto change what is checked, so they must agree. So two
-  // rules can cover: the one without methods and paths, and the one that is refined alike.
+  // Methods and paths only narrow and private=true only widens; sni and proto change what is
+  // checked, so they must agree. So the rule without methods and paths can cover, or the one that
+  // is refined alike, each with private=true or as this one has it.
   Grant* find_endpoint(const Endpoint& endpoint, const Grant& grant) {
     const NetRefinements& own = grant.capability.refinements;
-    const NetRefinements plain{.sni = own.sni, .proto = own.proto};
-    if (Grant* found = find({.endpoint = endpoint, .refinements = plain}, grant)) return found;
-    return find({.endpoint = endpoint, .refinements = own}, grant);
+    const NetRefinements plain{
+        .sni = own.sni, .proto = own.proto, .private_network = own.private_network};
+    for (const NetRefinements& refine : {plain, own}) {
+      NetConnect wanted{.endpoint = endpoint, .refinements = refine};
+      wanted.refinements.private_network = true;
+      if (Grant* found = find(wanted, grant)) return found;
+      if (own.private_network) continue;
+      wanted.refinements.private_network = false;
+      if (Grant* found = find(wanted, grant)) return found;
+    }
+    return nullptr;
   }
 
   Grant* find(const NetConnect& wanted, const Grant& grant) {

@@ -52,17 +52,32 @@ TEST(MergeNet, RefinementsOnlyFoldIntoWiderOnes) {
             (Strings{"net:connect:a:443", "net:connect:a:443?sni=any"}));
 }
 
+TEST(MergeNet, PrivateIsWiderThanTheSameRuleWithoutIt) {
+  EXPECT_EQ(merged_lines({"net:connect:a:443", "net:connect:a:443?private=true"}),
+            Strings{"net:connect:a:443?private=true"});
+  EXPECT_EQ(merged_lines({"net:connect:*.a?private=true", "net:connect:b.a:443?methods=GET",
+                          "net:connect:b.a:443?private=true", "net:connect:a:443"}),
+            (Strings{"net:connect:*.a?private=true", "net:connect:a:443"}));
+  EXPECT_EQ(merged_lines({"net:connect:*", "net:connect:a:443?private=true"}),
+            (Strings{"net:connect:*", "net:connect:a:443?private=true"}));
+  EXPECT_EQ(merged_lines({"net:connect:a:443", "net:connect:a:443?methods=GET&private=true"}),
+            (Strings{"net:connect:a:443", "net:connect:a:443?methods=GET&private=true"}));
+  EXPECT_EQ(merged_lines({"net:connect:a:443?sni=any", "net:connect:a:443?private=true"}),
+            (Strings{"net:connect:a:443?private=true", "net:connect:a:443?sni=any"}));
+}
+
 // ---- The oracle ------------------------------------------------------------------------------
 
 struct Request {
   Endpoint to;
-  NetRefinements as;  // one method and one path
+  NetRefinements as;  // one method and one path; whether the address is a private one
 };
 
 bool slow_allows(const NetConnect& rule, const Request& request) {
   const NetRefinements& refine = rule.refinements;
   return matches(rule.endpoint, request.to) && refine.sni == request.as.sni &&
          refine.proto == request.as.proto &&
+         (refine.private_network || !request.as.private_network) &&
          (refine.methods.empty() || contains(refine.methods, request.as.methods[0])) &&
          (refine.paths.empty() || contains(refine.paths, request.as.paths[0]));
 }
@@ -77,8 +92,13 @@ std::vector<Request> universe() {
       for (const char* method : {"GET", "POST"}) {
         for (const char* path : {"/a", "/b"}) {
           for (const auto sni : {match, any}) {
-            requests.push_back({.to = *parse_endpoint(std::string(host) + port),
-                                .as = {.sni = sni, .methods = {method}, .paths = {path}}});
+            for (const bool is_private : {false, true}) {
+              requests.push_back({.to = *parse_endpoint(std::string(host) + port),
+                                  .as = {.sni = sni,
+                                         .methods = {method},
+                                         .paths = {path},
+                                         .private_network = is_private}});
+            }
           }
         }
       }
@@ -88,7 +108,8 @@ std::vector<Request> universe() {
 }
 
 NetConnect small_rule() {
-  NetConnect rule{.endpoint = *support::endpoint()};
+  NetConnect rule = support::net_connect(*support::endpoint());
+  rule.refinements = {.private_network = rule.refinements.private_network};
   if (*rc::gen::element(0, 0, 1) == 0) return rule;
   using enum NetRefinements::Sni;
   rule.refinements.sni = *rc::gen::element(match, match, any);
@@ -134,10 +155,12 @@ RC_GTEST_PROP(MergeNet, KeepsNoRuleThatAnotherOneCovers, ()) {
     for (const auto& narrow : policy.connect) {
       const NetRefinements& refine = wide.capability.refinements;
       const NetRefinements& other = narrow.capability.refinements;
-      const bool unrefined = refine.methods.empty() && refine.paths.empty() &&
-                             refine.sni == other.sni && refine.proto == other.proto;
+      const bool is_plain = refine.methods.empty() && refine.paths.empty();
+      const bool is_alike = refine.methods == other.methods && refine.paths == other.paths;
       const bool covered = matches(wide.capability.endpoint, narrow.capability.endpoint) &&
-                           (unrefined || refine == other);
+                           (is_plain || is_alike) && refine.sni == other.sni &&
+                           refine.proto == other.proto &&
+                           (refine.private_network || !other.private_network);
       RC_ASSERT(&wide == &narrow || !covered);
     }
   }

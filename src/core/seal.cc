@@ -202,7 +202,7 @@ class Rules {
       const auto* connect = std::get_if<NetConnect>(&declared.capability);
       if (connect != nullptr) rules_.push_back(connect);
     }
-    // Of rules that differ in methods and paths alone one is kept: at most twelve share an
+    // Of rules that differ in methods, paths and private alone one is kept: at most twelve share an
     // endpoint.
     const auto whole = [](const NetConnect* rule) {
       return std::tuple(place(*rule), rule->refinements.sni, rule->refinements.proto);

@@ -185,9 +185,7 @@ RC_GTEST_PROP(CheckSeals, FindsWhatAskingEveryRuleFinds, ()) {
   Manifest manifest;
   const auto rules = *rc::gen::container<std::vector<Endpoint>>(support::endpoint());
   for (const Endpoint& endpoint : rules) {
-    manifest.declared.push_back(
-        {.capability =
-             NetConnect{.endpoint = endpoint, .refinements = support::net_refinements()}});
+    manifest.declared.push_back({.capability = support::net_connect(endpoint)});
   }
   Endpoint to = *support::endpoint();
   RC_PRE(to.host.kind == HostPattern::Kind::name);

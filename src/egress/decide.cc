@@ -97,7 +97,10 @@ Reason judge_address(const Policy& policy, const Rule& rule, const Flow& flow) {
   if (core::names_private_endpoint(flow.host)) {
     return core::is_localhost_address(address) ? Reason::allowed : Reason::private_address;
   }
-  return is_local ? refusal : Reason::allowed;
+  if (!is_local) return Reason::allowed;
+  const bool is_open = rule.connect.refinements.private_network && !flow.address_is_own &&
+                       core::is_private_network_address(address);
+  return is_open ? Reason::allowed : refusal;
 }
 
 Reason judge(const Policy& policy, const Rule& rule, const Flow& flow) {
@@ -113,7 +116,8 @@ auto specificity(const Rule& rule) {
       host.kind == HostPattern::Kind::any || host.kind == HostPattern::Kind::subdomains;
   const std::size_t suffix = host.kind == HostPattern::Kind::subdomains ? host.text.size() : 0;
   const int refinements = int{refine.sni != Sni::match} + int{refine.proto != Proto::detect} +
-                          int{!refine.methods.empty()} + int{!refine.paths.empty()};
+                          int{!refine.methods.empty()} + int{!refine.paths.empty()} +
+                          int{refine.private_network};
   return std::tuple(!is_wild, suffix, rule.connect.endpoint.port.has_value(), refinements);
 }
 

@@ -18,8 +18,10 @@
 //            broker terminates it: there the hello alone is allowed, then every request is asked
 //            about. Elsewhere inside TLS they are not seen, and the compiler refuses such rules.
 //   address  A private address, or one of this host's own, is dialled only if the rule names that
-//            address. A name never leads to one, whatever other rule names it: who controls the
-//            name's zone would choose it. `localhost` leads to 127.0.0.1 and ::1 alone.
+//            address. A name does not lead to one, whatever other rule names it: who controls the
+//            name's zone would choose it. With private=true it leads into private networks, but
+//            not to loopback, link-local, metadata and this host. `localhost` leads to 127.0.0.1
+//            and ::1 alone.
 //
 // The vectors are in tests/vectors/flows.tsv.
 #pragma once

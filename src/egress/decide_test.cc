@@ -89,7 +89,7 @@ Flow some_flow() {
 Rule some_rule(const Flow& flow) {
   core::NetConnect connect{.endpoint = *support::endpoint()};
   if (support::flip()) connect.endpoint = {.host = flow.host, .port = flow.port};
-  if (support::flip()) connect.refinements = support::net_refinements();
+  if (support::flip()) connect = support::net_connect(connect.endpoint);
   return {.connect = connect, .text = print(core::Capability(connect)), .position = "m.json:1:1"};
 }
 
@@ -138,7 +138,8 @@ RC_GTEST_PROP(Decide, DoesNotDependOnTheOrderOfRules, ()) {
   if (again.rule != nullptr) RC_ASSERT(again.rule->connect.endpoint == explaining.connect.endpoint);
 }
 
-// But for a private address behind a name, where the program must ask for the address itself.
+// But for a private address behind a name that nobody declared, where the program must ask for the
+// address itself.
 RC_GTEST_PROP(Decide, TheRemedyParsesAndAllowsTheFlow, ()) {
   const Flow flow = some_flow();
   Policy policy = some_policy(flow);
@@ -151,8 +152,10 @@ RC_GTEST_PROP(Decide, TheRemedyParsesAndAllowsTheFlow, ()) {
   RC_ASSERT(!verdict.is_allowed());
 
   Flow again = flow;
-  if (verdict.reason == Reason::private_address) again = {.host = *flow.address, .port = flow.port};
   const auto& connect = std::get<core::NetConnect>(parsed->front());
+  const core::HostPattern& host = connect.endpoint.host;
+  if (host != flow.host) again = {.host = host, .port = flow.port};
+  RC_ASSERT(host == flow.host || verdict.reason == Reason::private_address);
   policy.rules.push_back({.connect = connect, .text = text, .position = ""});
   const Verdict helped = decide(policy, again);
   // One step at a time: what it complained about is gone.
@@ -336,8 +339,29 @@ std::vector<Case> refusals() {
        "net:connect:a.test:443?methods=GET&paths=/v1/**,/v2/x"},
       {web,
        {.host = name, .port = 443, .address = host_of("10.0.0.5")},
+       "a.test leads to 10.0.0.5, which is private, and the rule has no private=true",
+       "net:connect:a.test:443?private=true"},
+      {{"*.test?sni=any"},
+       {.host = name, .port = 443, .address = host_of("203.0.113.5")},
+       "a.test leads to 203.0.113.5, which is private, and the rule has no private=true",
+       "net:connect:a.test:443?private=true&sni=any"},
+      {{"*:443"},
+       {.host = name, .port = 443, .address = host_of("10.0.0.5")},
        "a.test leads to 10.0.0.5, which is private; only a rule for the address itself reaches it",
        "net:connect:10.0.0.5:443"},
+      {{"*:443"},
+       {.host = name, .port = 443, .address = host_of("203.0.113.5")},
+       "a.test leads to 203.0.113.5, which is private; only a rule for the address itself reaches "
+       "it",
+       ""},
+      {{"a.test:443?private=true"},
+       {.host = name, .port = 443, .address = host_of("127.0.0.1")},
+       "a.test leads to 127.0.0.1, which is private; only a rule for the address itself reaches it",
+       ""},
+      {{"a.test:443?private=true", "assert:fetch.block_rfc1918"},
+       {.host = name, .port = 443, .address = host_of("10.0.0.5")},
+       "a.test leads to 10.0.0.5, which is private; assert:fetch.block_rfc1918 excludes it",
+       ""},
       {web,
        {.host = name, .port = 443, .address = host_of("169.254.169.254")},
        "a.test leads to 169.254.169.254, which is private; only a rule for the address itself "

@@ -55,6 +55,15 @@ std::string explain_speech(const Verdict& verdict, const Flow& flow) {
   return format("{} on port {}", speech_name(flow.speech), flow.port);
 }
 
+// A rule with this name, or for names below one, could say private=true; `*` cannot.
+bool is_opened_by_private(const Verdict& verdict, const Flow& flow) {
+  const bool is_name = flow.host.kind == HostPattern::Kind::name &&
+                       !core::names_private_endpoint(flow.host) &&
+                       verdict.rule->connect.endpoint.host.kind != HostPattern::Kind::any;
+  return is_name && !verdict.public_only && !flow.address_is_own && flow.address &&
+         core::is_private_network_address(*flow.address);
+}
+
 std::string explain_address(const Verdict& verdict, const Flow& flow) {
   const std::string address = flow.address ? print(*flow.address) : "an unknown address";
   const std::string_view what =
@@ -65,6 +74,10 @@ std::string explain_address(const Verdict& verdict, const Flow& flow) {
   }
   if (core::names_private_endpoint(flow.host)) {
     return format("{} leads to {}, which is not this host's loopback", print(flow.host), address);
+  }
+  if (is_opened_by_private(verdict, flow)) {
+    return format("{} leads to {}, which is private, and the rule has no private=true",
+                  print(flow.host), address);
   }
   return format("{} leads to {}, which is {}; only a rule for the address itself reaches it",
                 print(flow.host), address, what);
@@ -119,6 +132,19 @@ std::string remedy_for_speech(const Verdict& verdict, const Flow& flow) {
   return written(connect);
 }
 
+// For a name that somebody declared, the name: its address may change. Under `*` the server chose
+// the name, so only the address says what would be opened.
+std::string remedy_for_private(const Verdict& verdict, const Flow& flow) {
+  if (flow.port == dns_port) return {};
+  if (is_opened_by_private(verdict, flow)) {
+    NetConnect connect = narrowed(verdict, flow);
+    connect.refinements.private_network = true;
+    return written(connect);
+  }
+  if (!flow.address || !core::is_site_address(*flow.address)) return {};
+  return remedy_for_endpoint(*flow.address, verdict, flow);
+}
+
 std::string remedy_for_method(const Verdict& verdict, const Flow& flow) {
   NetConnect connect = narrowed(verdict, flow);
   connect.refinements.methods.push_back(flow.method);
@@ -169,9 +195,7 @@ std::string remedy(const Verdict& verdict, const Flow& flow) {
     case Reason::not_spoken_here: return remedy_for_speech(verdict, flow);
     case Reason::other_method: return remedy_for_method(verdict, flow);
     case Reason::other_path: return remedy_for_path(verdict, flow);
-    case Reason::private_address:
-      if (!flow.address || !core::is_site_address(*flow.address)) return {};
-      return remedy_for_endpoint(*flow.address, verdict, flow);
+    case Reason::private_address: return remedy_for_private(verdict, flow);
     // Fronting, names that are hidden on purpose and this host itself: nothing to suggest.
     case Reason::allowed:
     case Reason::other_name:

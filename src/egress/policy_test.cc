@@ -110,8 +110,7 @@ RC_GTEST_PROP(Policy, PrintsAndReadsBack, ()) {
   policy.limits = {.connections = number(), .per_second = number(), .bytes = number()};
   policy.limits.bytes <<= *rc::gen::inRange(0, 32);
   for (int left = *rc::gen::inRange(0, 5); left > 0; --left) {
-    const core::NetConnect connect{.endpoint = *support::endpoint(),
-                                   .refinements = support::net_refinements()};
+    const core::NetConnect connect = support::net_connect(*support::endpoint());
     policy.rules.push_back({.connect = connect,
                             .text = print(core::Capability(connect)),
                             .position = *support::text_over("m.json:12 \"")});

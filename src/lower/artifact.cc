@@ -43,6 +43,8 @@ void write_refinements(JsonWriter& json, const core::NetRefinements& refine) {
   }
   if (!refine.methods.empty()) write_strings(json, "methods", refine.methods);
   if (!refine.paths.empty()) write_strings(json, "paths", refine.paths);
+  // Beside a blockPrivate that stays true: who does not know this key blocks all of them.
+  if (refine.private_network) json.key("private").boolean(true);
 }
 
 void write_egress(JsonWriter& json, const core::Policy& policy) {

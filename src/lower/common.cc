@@ -61,6 +61,12 @@ void note_rest(const core::Policy& policy, std::vector<std::string>& notes) {
       notes.push_back(format("net: {} reaches every public host; private addresses stay blocked",
                              print(grant.capability)));
     }
+    if (grant.capability.refinements.private_network) {
+      notes.push_back(
+          format("net: {} names hosts in your network; whoever serves the name's zone "
+                 "chooses which",
+                 print(grant.capability)));
+    }
   }
   for (const auto& grant : policy.programs) {
     if (!grant.capability.nested_sandbox) continue;

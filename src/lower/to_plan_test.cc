@@ -125,6 +125,18 @@ TEST(Plan, CarriesTheRulesOfTheBroker) {
   EXPECT_TRUE(network({"net:connect:*", "assert:fetch.block_rfc1918"}).public_only);
 }
 
+TEST(Plan, NamesOfAPrivateNetworkHaveANote) {
+  const Lowered lowered("plan",
+                        {"net:connect:a.example:443", "net:connect:a.example?private=true"});
+  const PlanNetwork& plan = lowered.artifact().plan->network;
+  ASSERT_EQ(plan.rules.size(), 1U);
+  EXPECT_TRUE(plan.rules[0].connect.refinements.private_network);
+  EXPECT_EQ(lowered.artifact().notes,
+            Strings{"net: net:connect:a.example?private=true names hosts in your network; whoever "
+                    "serves the name's zone chooses which"});
+  EXPECT_TRUE(lowered.json().contains(R"("blockPrivate":true,"private":true)"));
+}
+
 // The refusal's only message.
 std::string refusal(const Strings& capabilities) {
   const Lowered plan("plan", capabilities);

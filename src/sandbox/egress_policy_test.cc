@@ -27,7 +27,8 @@ TEST(EgressPolicy, IsWhatThePlanSays) {
 }
 
 TEST(EgressPolicy, ReachesTheBrokerUnchanged) {
-  const Lowered lowered("plan", {"net:connect:*.example:443?methods=GET&proto=http&sni=strict"});
+  const Lowered lowered(
+      "plan", {"net:connect:*.example:443?methods=GET&private=true&proto=http&sni=strict"});
   const egress::Policy policy = egress_policy(*lowered.artifact().plan, {});
   const auto read = egress::read_policy(egress::print_policy(policy));
   ASSERT_TRUE(read) << read.error().message;

@@ -143,6 +143,17 @@ namespace capgate::support {
           .paths = sorted_choices({"/", "/user", "/repos/**", "/a:b", "/a=b", "/a$b", "/*"})};
 }
 
+// private=true is for names alone.
+[[nodiscard]] inline core::NetConnect net_connect(core::Endpoint endpoint) {
+  using Kind = core::HostPattern::Kind;
+  const core::HostPattern& host = endpoint.host;
+  const bool is_name = (host.kind == Kind::name || host.kind == Kind::subdomains) &&
+                       !host.text.ends_with("localhost");
+  core::NetConnect connect{.endpoint = std::move(endpoint), .refinements = net_refinements()};
+  connect.refinements.private_network = is_name && flip();
+  return connect;
+}
+
 [[nodiscard]] inline core::EnvCapability variable() {
   using Place = core::SecretPlace::Kind;
   core::EnvCapability env{.action = *rc::gen::element(core::EnvCapability::Action::read,
@@ -196,7 +207,7 @@ namespace capgate::support {
       case 0:
         return core::FsCapability{
             .actions = fs_actions(), .path = path_pattern(), .unsafe = flip()};
-      case 1: return core::NetConnect{.endpoint = *endpoint(), .refinements = net_refinements()};
+      case 1: return net_connect(*endpoint());
       case 2: return core::NetListen{.port = *rc::gen::inRange<std::uint16_t>(1, 65535)};
       case 3:
         return core::ExecCapability{.program = pick({"git", "g++", "python3.11", "a_b-c", "7z"}),
