@@ -93,6 +93,15 @@ int take_secrets(FileWork& work, std::vector<std::string>& values, Output& outpu
   return code;
 }
 
+// The backups that hold what the file holds again; that of a sealed file has no values.
+void remove_superfluous(const FileWork& work, std::string_view text) {
+  clients::remove_backups(work.document.opened, text);
+  std::vector<Change> changes = changes_of(work, {});
+  std::erase_if(changes, [](const Change& change) { return change.kind != Change::Kind::unwrap; });
+  const auto sealed = clients::apply(work.document.file, changes);
+  if (sealed) clients::remove_backups(work.document.opened, *sealed);
+}
+
 int write(FileWork& work, Output& output) {
   flush(output);
   std::vector<std::string> values;
@@ -111,7 +120,7 @@ int write(FileWork& work, Output& output) {
     say(done.error(), output);
     return code_of(done.error());
   }
-  clients::remove_backups(work.document.opened, *text);
+  remove_superfluous(work, *text);
   work.is_written = true;
   return code;
 }

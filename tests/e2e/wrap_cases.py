@@ -19,13 +19,13 @@ JSON_SERVERS = """{
     "github": {
       "command": "npx",            // the official one
       "args": ["-y", "@modelcontextprotocol/server-github"],
-      "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "TOKEN" }
+      "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "%TOKEN%" }
     },
 \t"no args":\t{ "command" : "/usr/bin/notes-server" },
     "files": {"args": [ "-y",
         "@modelcontextprotocol/server-filesystem", "/srv/a b" ], "command": "npx"},
     "remote": { "type": "http", "url": "https://mcp.example.com/mcp",
-                "headers": { "Authorization": "Bearer TOKEN" } },
+                "headers": { "Authorization": "Bearer %TOKEN%" } },
   },
   "last": [1, 2.50, null,],
 }
@@ -52,7 +52,7 @@ OPENCODE = """{
     "everything": {
       "type": "local",
       "command": ["npx", "-y", "@modelcontextprotocol/server-everything"], // all of it
-      "environment": {"MY_KEY": "TOKEN"}
+      "environment": {"MY_KEY": "%TOKEN%"}
     },
     "far": {"type": "remote", "url": "https://mcp.example.com"}
   }
@@ -68,7 +68,7 @@ args = [
   "-y",              # no question
   "docs-server",
 ]
-env = { DOCS_TOKEN = "TOKEN" }
+env = { DOCS_TOKEN = "%TOKEN%" }
 
 [mcp_servers."no args"]
 command = '/usr/bin/notes-server'
@@ -106,7 +106,7 @@ extensions:
       - --dir
       - "/srv/notes"
     envs:
-      NOTES_KEY: TOKEN
+      NOTES_KEY: %TOKEN%
   developer:
     type: builtin
     enabled: true
@@ -258,8 +258,7 @@ class WrapCase(Case):
 
     def client(self, client, **options):
         name, text = CLIENTS[client]
-        return self.config(name, text.replace("TOKEN\"", TOKEN + '"').replace(": TOKEN\n", f": {TOKEN}\n"),
-                           **options)
+        return self.config(name, text.replace("%TOKEN%", TOKEN), **options)
 
     def environment(self):
         return {"PATH": "/usr/bin:/bin", "HOME": self.home, "TERM": "xterm"}
