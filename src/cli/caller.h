@@ -13,6 +13,9 @@ namespace capgate::cli {
 // $XDG_STATE_HOME/capgate
 [[nodiscard]] std::string state_base();
 
+// $XDG_DATA_HOME/capgate
+[[nodiscard]] std::string data_base();
+
 // Where a run makes its log, and where `capgate audit` looks for it.
 [[nodiscard]] std::string audit_directory();
 

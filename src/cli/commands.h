@@ -17,7 +17,10 @@ namespace capgate::cli {
 [[nodiscard]] Command audit_command();
 [[nodiscard]] Command secret_command();
 [[nodiscard]] Command approve_command();
+[[nodiscard]] Command install_command();
 [[nodiscard]] Command catalog_command();
+[[nodiscard]] Command wrap_command();
+[[nodiscard]] Command unwrap_command();
 [[nodiscard]] Command targets_command();
 [[nodiscard]] Command version_command();
 [[nodiscard]] Command completion_command();

@@ -12,6 +12,7 @@
 #include "cli/commands.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
+#include "cli/package_command.h"
 #include "cli/profile.h"
 #include "cli/secret_options.h"
 #include "lower/common.h"
@@ -119,6 +120,9 @@ int run(const Arguments& arguments, Output& output) {
   if (!grace) return refuse(output);
   const auto state = state_directory(arguments, output);
   if (!state) return refuse(output);
+  // What is started: the words that were given, or the entry's; a package's from the store.
+  auto started = installed_command(chosen->command, output);
+  if (!started) return refuse(output);
   const auto net = read_net_options(arguments, loaded->policy, output);
   if (!net) return refuse(output);
   std::vector<std::string> accepted_limits = take_limits(loaded->options.accepted);
@@ -136,18 +140,17 @@ int run(const Arguments& arguments, Output& output) {
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
   const std::string path = variable("PATH");
-  // What is started: the words that were given, or the entry's. Only here they may become others.
-  std::vector<std::string> command = std::move(chosen->command);
   return sandbox::run({.artifact = *artifact,
                        .input = input,
                        .policy_files = std::move(chosen->files),
-                       .command = std::move(command),
+                       .command = std::move(started->words),
                        .environment = environment(),
                        .secrets = *std::move(bindings),
                        .home = loaded->options.home,
                        .path = path.empty() ? std::string(lower::sandbox_path) : path,
                        .accepted_limits = std::move(accepted_limits),
                        .state = *state,
+                       .package = std::move(started->package),
                        .grace = *grace,
                        .report = std::string(arguments.value("--report").value_or("")),
                        .trace = std::string(arguments.value("--trace").value_or("")),

@@ -1,4 +1,7 @@
 // The clients whose configurations `wrap` knows, and where they lie.
+//
+//   find_configurations({.home = "/home/me", ...}, find_client("cursor"))
+//     -> /home/me/.cursor/mcp.json, if it is there
 #pragma once
 
 #include <optional>
@@ -16,7 +19,8 @@ struct Client {
   std::string_view name;  // "Claude Desktop"
   Shape shape;
   // Places in the order in which they are looked for; ~ is HOME, ./ the caller's directory, $NAME a
-  // variable of the environment. All that exist are used.
+  // variable of the environment (XDG_CONFIG_HOME is ~/.config where it is not set). All that exist
+  // are used.
   std::vector<std::string_view> places;
 };
 
@@ -34,9 +38,18 @@ struct Surroundings {
   std::vector<std::string> environment;  // NAME=VALUE
 };
 
-// The configurations that exist: of one client, or of all.
+// Where one of a client's places is here; none if its variable is not set to an absolute path.
+[[nodiscard]] std::optional<std::string> expand_place(std::string_view place,
+                                                      const Surroundings& surroundings);
+
+// The configurations that exist: of one client, or of all. A file that several names lead to, or
+// that two clients share, is there once.
 [[nodiscard]] std::vector<ClientPlace> find_configurations(const Surroundings& surroundings,
                                                            const Client* only);
+
+// Whose file this is, by the end of its path or by a name that only one client uses; null:
+// anyone's.
+[[nodiscard]] const Client* guess_client(std::string_view path);
 
 // Whose shape a file has: by its place and name, else by its extension and the keys in it.
 [[nodiscard]] std::optional<Shape> guess_shape(std::string_view path, std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "sandbox/grants.h"
 #include "sandbox/guard.h"
 #include "sandbox/holes.h"
+#include "sandbox/landlock.h"
 #include "sandbox/rules.h"
 #include "sandbox/tree.h"
 #include "sandbox/trust_files.h"
@@ -64,6 +66,7 @@ class Binder {
     if (auto done = add_rules(parts(), mounted); !done) {
       return std::unexpected(std::move(done).error());
     }
+    if (auto done = place_package(); !done) return std::unexpected(std::move(done).error());
     name_sockets();
     if (launcher_.trust != nullptr) {
       auto done = place_trust(parts(), *launcher_.trust);
@@ -260,6 +263,34 @@ class Binder {
     tree_.bind(path, opened->resolved, opened->identity, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC,
                "socket");
     sockets_.push_back(path);
+    bound_.kept.push_back(std::move(opened->fd));
+    return {};
+  }
+
+  // The tree of an installed package, which nothing inside can change.
+  Done place_package() {
+    if (launcher_.package.empty()) return {};
+    auto opened = open_host_path(launcher_.package);
+    if (!opened) return std::unexpected(std::move(opened).error());
+    const std::string place(package_place);
+    if (!opened->identity.is_directory() || tree_.is_host(place)) {
+      return std::unexpected(
+          Refusal{.message = format("{} cannot be shown at {}",
+                                    escape_for_terminal(launcher_.package), package_place),
+                  .help = "grant no directory above it, and install the package again"});
+    }
+    tree_.bind(place, opened->resolved, opened->identity, MOUNT_ATTR_RDONLY, "read");
+    bound_.landlock.push_back(
+        {.path = place,
+         .access = landlock_access({"read_file", "read_dir"}, launcher_.landlock_abi)});
+    // Held while the server runs: whoever tidies the store up leaves the tree alone meanwhile.
+    sys::Fd held(::open(opened->resolved.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (held.get() < 0 || ::syscall(SYS_flock, held.get(), LOCK_SH | LOCK_NB) != 0) {
+      return std::unexpected(Refusal{
+          .message = format("{}: {}", escape_for_terminal(launcher_.package), std::strerror(errno)),
+          .help = "start again: it was being replaced"});
+    }
+    bound_.kept.push_back(std::move(held));
     bound_.kept.push_back(std::move(opened->fd));
     return {};
   }

@@ -33,8 +33,13 @@ struct Launcher {
   int landlock_abi = 0;
   bool makes_missing_files = true;  // a dry run makes nothing
   std::string state = {};           // --profile: a directory of the host that is HOME inside
+  std::string package = {};         // an installed package: read-only at package_place
   const Trust* trust = nullptr;     // only where something is sealed
 };
+
+// A fixed place, whatever the store is called: nothing of the host is ever granted there, entry
+// points and compiled files can name it, and a HOME that is kept needs no mount point for it.
+inline constexpr std::string_view package_place = "/opt/capgate/package";
 
 struct BoundMount {
   orders::MountKind kind = orders::MountKind::directory;

@@ -120,7 +120,8 @@ Launcher launcher_of(Session& session) {
           .uid = ::getuid(),
           .landlock_abi = probe_landlock_abi(),
           .makes_missing_files = !session.dry_run,
-          .state = session.state};
+          .state = session.state,
+          .package = session.package};
 }
 
 // The filter of this launch; a traced one asks the tracer.

@@ -25,6 +25,7 @@ struct Session {
   std::string path;
   std::vector<std::string> accepted_limits;  // stated, and not refused where they cannot be held
   std::string state;                         // --profile: a directory that is HOME inside, or empty
+  std::string package;  // the tree of an installed package that the command lies in, or empty
   std::optional<int> grace;
   std::string report;  // a file, or empty
   std::string trace;   // a file, "-" for stderr, or empty
