@@ -5,7 +5,6 @@
 
 #include "base/format.h"
 #include "base/text.h"
-#include "text/json_write.h"
 
 namespace capgate::mcp {
 namespace {
@@ -176,8 +175,7 @@ std::string starter_yaml(const Starter& starter) {
   return out;
 }
 
-std::string starter_json(const Starter& starter) {
-  text::JsonWriter json(text::JsonWriter::Style::pretty);
+void write_starter(const Starter& starter, text::JsonWriter& json) {
   json.begin_object().key("name").string(starter.name).key("version").string(starter.version);
   json.key("serverCapabilities").begin_array().end_array().key("tools").begin_array();
   for (const ToolInfo& tool : starter.server.tools) {
@@ -185,6 +183,11 @@ std::string starter_json(const Starter& starter) {
     json.key("capabilities").begin_array().end_array().end_object();
   }
   json.end_array().end_object();
+}
+
+std::string starter_json(const Starter& starter) {
+  text::JsonWriter json(text::JsonWriter::Style::pretty);
+  write_starter(starter, json);
   return std::move(json).take() + "\n";
 }
 

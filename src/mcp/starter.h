@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "mcp/tools.h"
+#include "text/json_write.h"
 
 namespace capgate::mcp {
 
@@ -19,6 +20,7 @@ struct Starter {
 
 [[nodiscard]] std::string starter_yaml(const Starter& starter);
 [[nodiscard]] std::string starter_json(const Starter& starter);
+void write_starter(const Starter& starter, text::JsonWriter& json);
 
 struct Suggestion {
   std::string capability;  // with words in capitals to be replaced
