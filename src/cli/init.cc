@@ -1,6 +1,7 @@
 // capgate init: a manifest to start from, with the tools that a server has.
 #include <fcntl.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -56,6 +57,15 @@ struct Wish {
   bool json = false;
 };
 
+// Why the manifest cannot go there. What is put in the place of a link, a device or a pipe would
+// take that away: --force is for files.
+std::string_view refuse_file(const Wish& wish) {
+  struct stat info{};
+  if (wish.file.empty() || ::lstat(wish.file.c_str(), &info) != 0) return "";
+  if (!S_ISREG(info.st_mode)) return "is no regular file";
+  return wish.force ? "" : "exists";
+}
+
 std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
   Wish wish{.command = arguments.operands,
             .file = std::string(arguments.value("--output").value_or("")),
@@ -75,10 +85,10 @@ std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
         usage_error("--output needs a name", "write --output server.yaml", output));
   }
   if (wish.file == "-") wish.file.clear();
-  if (!wish.force && !wish.file.empty() &&
-      ::faccessat(AT_FDCWD, wish.file.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-    return std::unexpected(usage_error(format("{} exists", quoted(wish.file)),
-                                       "name another file, or replace it with --force", output));
+  if (const auto refusal = refuse_file(wish); !refusal.empty()) {
+    return std::unexpected(usage_error(format("{} {}", quoted(wish.file), refusal),
+                                       "name another file, or replace a file with --force",
+                                       output));
   }
   return wish;
 }
