@@ -13,6 +13,7 @@ namespace capgate::cli {
 [[nodiscard]] Command check_command();
 [[nodiscard]] Command explain_command();
 [[nodiscard]] Command run_command();
+[[nodiscard]] Command init_command();
 [[nodiscard]] Command doctor_command();
 [[nodiscard]] Command audit_command();
 [[nodiscard]] Command secret_command();

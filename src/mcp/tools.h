@@ -9,11 +9,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace capgate::mcp {
@@ -37,23 +37,40 @@ struct ServerTools {
   std::string protocol;  // the revision that it speaks
   std::string server_name;
   std::string server_version;
-  std::vector<ToolInfo> tools;  // in the server's order
+  std::vector<ToolInfo> tools;     // in the server's order, each name once
+  std::vector<std::string> notes;  // what a person should know of the server, escaped
 };
 
+class ErrorTail;
+
 struct Pipes {
-  int to = -1;    // the server's stdin
-  int from = -1;  // its stdout
+  int to = -1;      // the server's stdin; becomes non-blocking
+  int from = -1;    // its stdout; becomes non-blocking
+  int cancel = -1;  // readable, for example a signalfd: nobody waits for the answer any more
+  ErrorTail* errors = nullptr;  // its stderr, read meanwhile so that the server cannot block on it
 };
 
 struct AskLimits {
   std::chrono::milliseconds start = std::chrono::seconds(30);  // until the first answer
-  std::chrono::milliseconds probe = std::chrono::seconds(5);   // for server/discover
+  // For server/discover. Zero: that is not asked, for a server that ends when it is.
+  std::chrono::milliseconds probe = std::chrono::seconds(5);
   std::chrono::milliseconds whole = std::chrono::seconds(60);
   std::size_t line = std::size_t{4} << 20;
+  std::size_t bytes = std::size_t{64} << 20;  // of everything that the server writes
   std::size_t tools = 10000;
+  std::size_t pages = 1000;
 };
 
 struct AskProblem {
+  enum class Cause : std::uint8_t {
+    closed_at_probe,  // it ended on server/discover: start it again and ask with probe = 0
+    closed,           // it closed its pipes, or does not read
+    late,
+    cancelled,
+    refused,  // it answered with an error
+    wrong,    // it does not keep to the protocol or to the limits
+  };
+  Cause cause = Cause::wrong;
   std::string message;  // what the server did, with what it sent, escaped and cut
 };
 
