@@ -238,6 +238,14 @@ TEST_F(StoreTest, FilesOfATreeAreFoundInsideOnly) {
   }
 }
 
+TEST_F(StoreTest, NamesOfADirectoryAreListed) {
+  write("b", "x");
+  write("a/c", "x");
+  EXPECT_EQ(names_inside(root_, "."), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(names_inside(root_, "a"), std::vector<std::string>{"c"});
+  EXPECT_TRUE(names_inside(root_, "missing").empty());
+}
+
 TEST_F(StoreTest, ATreeIsRemovedWithoutFollowingLinks) {
   write("keep/file", "x");
   write("tree/a/b", "x");

@@ -78,7 +78,8 @@ class InstallCase(RunCase):
     def tools(self, command, words=()):
         """The names and the descriptions of the tools of a server that has no network."""
         said = self.output(words, command, stdin=REQUESTS)
-        answers = {answer["id"]: answer for answer in map(json.loads, said.splitlines())
+        lines = [line for line in said.splitlines() if line.startswith("{")]
+        answers = {answer["id"]: answer for answer in map(json.loads, lines)
                    if "id" in answer}
         return [(tool["name"], tool.get("description")) for tool in answers[2]["result"]["tools"]]
 
@@ -171,7 +172,8 @@ console.log(JSON.stringify([
         self.tiny(version="1.3.0", tool="new")
         self.install("npm:tiny-mcp", "--upgrade")
         self.assertTrue(os.path.isdir(before))
-        self.assertIn(b"old", launch.finish(running).stdout)
+        self.assertIn(b"old", running.stdout.readline())
+        launch.finish(running)
         self.install("npm:tiny-mcp", "--upgrade")
         self.assertFalse(os.path.isdir(before))
 
@@ -214,8 +216,8 @@ console.log(JSON.stringify([
         self.assertEqual(self.lock(), before)
         self.tiny("tiny-two")
         page = "/tiny-two/-/tiny-two-1.2.3.tgz"
-        kind, archive = self.registry.pages[page]
-        self.registry.pages[page] = (kind, archive[:-1] + b"x")
+        other = package_registry.npm_archive({"package.json": '{"name": "tiny-two"}'})
+        self.registry.pages[page] = ("application/octet-stream", other)
         _, err = self.install("npm:tiny-two", code=1)
         self.assertIn("EINTEGRITY", err)
         self.assertEqual(self.lock(), before)
@@ -223,9 +225,9 @@ console.log(JSON.stringify([
     def test_words_that_are_no_package_are_refused(self):
         for word in ("tiny-mcp", "npm:../a", "npm:a@file:b", "npm:-g", "pypi:a @ http://b"):
             self.install(word, code=2)
-        for url in ("ftp://a/", "http://me:word@localhost/", "localhost"):
+        for url in ("ftp://a/", "http://me:hunter2@localhost/", "localhost"):
             _, err = self.install("npm:tiny-mcp", "--registry", url, registry=False, code=1)
-            self.assertNotIn("word", err)
+            self.assertNotIn("hunter2", err)
 
 
 @started_by_root_and_user
@@ -278,8 +280,11 @@ attempt(Number(fs.readFileSync("port", "utf8"))).then(() => {
         self.assertIn(work, ("ENOENT", "EACCES"))
         self.assertFalse(token)
         logs = glob.glob(os.path.join(self.home, ".local/state/capgate/audit/*.jsonl"))
-        lines = "".join(open(path, encoding="utf-8").read() for path in logs)
-        self.assertIn(f"{address[1]}", lines)
+        lines = []
+        for path in logs:
+            with open(path, encoding="utf-8") as file:
+                lines += file.readlines()
+        self.assertTrue(any(str(address[1]) in line for line in lines), lines)
 
 
 @started_by_root_and_user
