@@ -14,6 +14,7 @@ FILESYSTEM = "@modelcontextprotocol/server-filesystem/dist/index.js"
 
 def setUpModule():
     npm_servers.install()
+    clients_lab.install_inspector()
 
 
 class Unwrapped(RunCase):
@@ -43,6 +44,14 @@ class Unwrapped(RunCase):
                 tools, text = answer["results"]
                 self.assertIn("read_text_file", tools)
                 self.assertEqual(text, {"text": "as it is"})
+
+    def test_a_tool_is_called_by_the_inspector(self):
+        result = clients_lab.inspect(self.config, "files", "read_text_file", path=self.note,
+                                     uid=self.uid, env={"HOME": self.home})
+        self.assertEqual(result["content"][0]["text"], "as it is")
+        with self.assertRaises(RuntimeError):
+            clients_lab.inspect(self.config, "variable", "any", uid=self.uid,
+                                env={"HOME": self.home})
 
     def test_a_server_that_does_not_start_is_told(self):
         entry = clients_lab.read_config(self.config)["variable"]
