@@ -1,0 +1,118 @@
+"""Real clients that start the servers of a client's own configuration file.
+
+    config = clients_lab.read_config("claude_desktop_config.json")
+    answer = clients_lab.talk(config["files"], clients_lab.SDK_1, [clients_lab.call("read", path="/x")],
+                              uid=12345, env={"HOME": home})
+
+Every server is started with exactly the `command`, `args` and `env` of its entry, as the client of that
+file would do it.
+"""
+
+import dataclasses
+import fcntl
+import json
+import os
+import shutil
+import subprocess
+
+import launch
+import npm_servers
+
+# The official clients, both lines of the SDK; see drive.mjs.
+SDK_1 = 1
+SDK_2 = 2
+CLIENTS = (SDK_1, SDK_2)
+CONVERSATION_SECONDS = 120
+
+INSPECTOR_SOURCE = os.path.join(launch.ROOT, "tests/e2e/inspector")
+INSPECTOR_PLACE = os.path.join(launch.ROOT, ".deps/inspector")
+INSPECTOR = os.path.join(
+    INSPECTOR_PLACE, "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
+INSTALL_SECONDS = 300
+
+
+def install_inspector():
+    """Makes the MCP inspector ready, readable by every user. No script of a package runs."""
+    os.makedirs(INSPECTOR_PLACE, exist_ok=True)
+    with open(os.path.join(INSPECTOR_PLACE, "lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        source = os.path.join(INSPECTOR_SOURCE, "package-lock.json")
+        stamp = os.path.join(INSPECTOR_PLACE, "installed")
+        with open(source, encoding="utf-8") as file:
+            wanted = file.read()
+        if os.path.exists(stamp):
+            with open(stamp, encoding="utf-8") as file:
+                if file.read() == wanted:
+                    return
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(os.path.join(INSPECTOR_SOURCE, name), INSPECTOR_PLACE)
+        # Not `npm ci`: that one demands the builds of optional packages for every other system too.
+        for command in (["npm", "install", "--ignore-scripts", "--no-save", "--no-audit",
+                         "--no-fund"],
+                        ["chmod", "--recursive", "a+rX", INSPECTOR_PLACE]):
+            subprocess.run(command, cwd=INSPECTOR_PLACE, check=True, capture_output=True,
+                           timeout=INSTALL_SECONDS)
+        with open(stamp, "w", encoding="utf-8") as file:
+            file.write(wanted)
+
+
+def inspect(config, server, tool, *, uid, env, **arguments):
+    """The result of one call of a tool by the inspector's command line, which reads the file itself."""
+    words = [word for name, value in arguments.items() for word in ("--tool-arg", f"{name}={value}")]
+    process = launch.start(
+        [launch.NODE, INSPECTOR, "--cli", "--config", config, "--server", server,
+         "--method", "tools/call", "--tool-name", tool, *words], {"fds": []}, uid=uid,
+        env={"PATH": os.defpath, "MCP_INSPECTOR_SECRET_STORE": "memory", **env})
+    try:
+        stdout, stderr = process.communicate(timeout=CONVERSATION_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        raise RuntimeError(stderr.decode())
+    return json.loads(stdout)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One stdio server of a configuration file."""
+
+    command: str
+    args: tuple
+    env: dict
+
+    @property
+    def words(self):
+        return [self.command, *self.args]
+
+
+def read_config(path, key="mcpServers"):
+    """The stdio servers of a JSON file by name; one with a `url` is no such server."""
+    with open(path, encoding="utf-8") as file:
+        servers = json.load(file)[key]
+    return {name: Entry(entry["command"], tuple(entry.get("args", ())), entry.get("env", {}))
+            for name, entry in servers.items() if "command" in entry}
+
+
+def call(tool, **arguments):
+    """The step that calls a tool."""
+    return {"call": tool, "arguments": arguments}
+
+
+def talk(entry, client, steps, *, uid, env, cwd="/"):
+    """What the client is told by the server of this entry: see `answer` in drive.mjs. `env` are the
+    variables of the client itself, of which a server gets what the client passes on."""
+    order = {"client": client, "command": entry.words, "env": {**env, **entry.env}, "cwd": cwd,
+             "steps": [{"list": True}, *steps]}
+    process = launch.start([launch.NODE, npm_servers.DRIVE], {"fds": []}, uid=uid,
+                           env={"PATH": os.defpath, **env})
+    try:
+        stdout, stderr = process.communicate(json.dumps(order).encode(), CONVERSATION_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise
+    if process.returncode != 0:
+        raise RuntimeError(stderr.decode())
+    return json.loads(stdout)
