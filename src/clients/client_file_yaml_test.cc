@@ -84,6 +84,14 @@ TEST(ClientYaml, LeavesUnusualKeysAlone) {
   }
 }
 
+TEST(ClientYaml, RefusesAnEditThatWouldSayAnythingElse) {
+  // The moved word would take the comment along.
+  const ClientFile file = read("a:\n  command: npx\n  args: [# none\n    ]\n", at_root);
+  ASSERT_EQ(wrap_changes(file).size(), 1U);
+  EXPECT_FALSE(clients::apply(file, wrap_changes(file)));
+  EXPECT_TRUE(edits(file, wrap_changes(file)));
+}
+
 TEST(ClientYaml, FindsNothingInAFileWithoutServers) {
   for (const std::string text : {"", "\n", "# nothing\n", "---\n", "\xef\xbb\xbf", "a: 1\n",
                                  "extensions:\n", "extensions: {}\n", "- a\n"}) {

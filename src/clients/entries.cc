@@ -133,6 +133,7 @@ std::string problem_of_spelling(const Entry& entry, Syntax syntax) {
 
 void take_words(const Shape& shape, Entry& entry) {
   std::vector<std::string> words;
+  words.reserve(entry.words.size());
   for (const Value word : entry.words) {
     words.emplace_back(word.text());
   }
