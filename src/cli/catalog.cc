@@ -30,6 +30,7 @@ void write_texts(JsonWriter& json, std::string_view key, const std::vector<std::
 
 std::vector<std::string> package_names(const CatalogEntry& entry) {
   std::vector<std::string> names;
+  names.reserve(entry.packages.size());
   for (const clients::Package& package : entry.packages) names.push_back(print(package));
   return names;
 }
@@ -148,7 +149,7 @@ int bind(const Arguments& arguments, Output& output) {
 
 std::expected<std::vector<CatalogCheck>, int> wanted_checks(const Arguments& arguments,
                                                             Output& output) {
-  const std::vector<CatalogCheck> all = check_catalog();
+  std::vector<CatalogCheck> all = check_catalog();
   if (arguments.operands.size() == 1) return all;
   std::vector<CatalogCheck> wanted;
   for (const std::string& name : std::span(arguments.operands).subspan(1)) {

@@ -79,7 +79,7 @@ void compile(const CatalogEntry& entry, Optional optional, CatalogCheck& check) 
   add(core::check_seals(*manifest), source, check);
   const auto policy = core::merge(*manifest, std::nullopt);
   if (!policy) return add(policy.error(), source, check);
-  lower::Options options{.home = std::string(home), .runtime_dir = "/run/user/1000"};
+  const lower::Options options{.home = std::string(home), .runtime_dir = "/run/user/1000"};
   const auto plan = lower::lower_to_plan(
       {.manifest = *manifest, .policy = *policy, .options = options, .source = &source});
   if (!plan) add(plan.error(), source, check);
