@@ -3,9 +3,11 @@
 import json
 import os
 import pty
+import shutil
 import stat
 import subprocess
 import unittest
+from unittest import mock
 
 import launch
 from cases import started_by_root_and_user
@@ -434,6 +436,19 @@ class Secrets(ConfigCase):
     def test_a_value_in_the_file_is_not_shown(self):
         self.user(x=self.injecting("ghp_0123456789"))
         self.assertNotIn("ghp_", self.refused())
+
+    def test_the_store_is_asked_for_the_entrys_own(self):
+        """Not for that of the manifest's name, which many servers could share."""
+        programs = self.tree.directory("programs")
+        copy = shutil.copy2(launch.CAPGATE, programs)
+        store = self.tree.file("programs/capgate-store", '#!/bin/sh\necho "$@"\n')
+        os.chmod(store, 0o755)
+        self.written(os.path.join(self.config, "m.json"),
+                     json.dumps(launch.server("env:inject:TOKEN")))
+        self.user(x={"manifest": "m.json", "secrets": {"TOKEN": "store:GITHUB"}})
+        with mock.patch.object(launch, "CAPGATE", copy):
+            shown = self.output(["--profile", "x"], ["/usr/bin/printenv", "TOKEN"])
+        self.assertEqual(shown, "get --server x --name GITHUB\n")
 
     def test_a_policy_of_options_takes_only_what_it_declares(self):
         self.user(x=self.injecting("env:HOME"))
