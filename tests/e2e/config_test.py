@@ -184,6 +184,14 @@ class Profile(ConfigCase):
         said = self.refused()
         self.assertIn("npm:@modelcontextprotocol/server-filesystem", said)
         self.assertIn("no package that is known", said)
+        # A program of the runner's name that starts no package at all shows what the entry grants.
+        runner = self.file("npx", f"#!{launch.PYTHON} -I\nimport sys\n"
+                                  "print(open(sys.argv[-1] + '/file').read())\n", 0o700)
+        command = [runner, "-y", "@modelcontextprotocol/server-filesystem", self.data]
+        self.assertEqual(self.seen(command=command), ["seen"])
+        command[2] = "@modelcontextprotocol/server-filesystems"
+        self.assertIn("starts npm:@modelcontextprotocol/server-filesystems",
+                      self.refused(command=command))
         self.user(x={"manifest": "catalog:filesistem"})
         self.assertIn("did you mean catalog:filesystem?", self.refused())
 
