@@ -3,9 +3,11 @@
 import json
 import os
 import pty
+import shutil
 import stat
 import subprocess
 import unittest
+from unittest import mock
 
 import launch
 from cases import started_by_root_and_user
@@ -182,6 +184,14 @@ class Profile(ConfigCase):
         said = self.refused()
         self.assertIn("npm:@modelcontextprotocol/server-filesystem", said)
         self.assertIn("no package that is known", said)
+        # A program of the runner's name that starts no package at all shows what the entry grants.
+        runner = self.file("npx", f"#!{launch.PYTHON} -I\nimport sys\n"
+                                  "print(open(sys.argv[-1] + '/file').read())\n", 0o700)
+        command = [runner, "-y", "@modelcontextprotocol/server-filesystem", self.data]
+        self.assertEqual(self.seen(command=command), ["seen"])
+        command[2] = "@modelcontextprotocol/server-filesystems"
+        self.assertIn("starts npm:@modelcontextprotocol/server-filesystems",
+                      self.refused(command=command))
         self.user(x={"manifest": "catalog:filesistem"})
         self.assertIn("did you mean catalog:filesystem?", self.refused())
 
@@ -434,6 +444,19 @@ class Secrets(ConfigCase):
     def test_a_value_in_the_file_is_not_shown(self):
         self.user(x=self.injecting("ghp_0123456789"))
         self.assertNotIn("ghp_", self.refused())
+
+    def test_the_store_is_asked_for_the_entrys_own(self):
+        """Not for that of the manifest's name, which many servers could share."""
+        programs = self.tree.directory("programs")
+        copy = shutil.copy2(launch.CAPGATE, programs)
+        store = self.tree.file("programs/capgate-store", '#!/bin/sh\necho "$@"\n')
+        os.chmod(store, 0o755)
+        self.written(os.path.join(self.config, "m.json"),
+                     json.dumps(launch.server("env:inject:TOKEN")))
+        self.user(x={"manifest": "m.json", "secrets": {"TOKEN": "store:GITHUB"}})
+        with mock.patch.object(launch, "CAPGATE", copy):
+            shown = self.output(["--profile", "x"], ["/usr/bin/printenv", "TOKEN"])
+        self.assertEqual(shown, "get --server x --name GITHUB\n")
 
     def test_a_policy_of_options_takes_only_what_it_declares(self):
         self.user(x=self.injecting("env:HOME"))

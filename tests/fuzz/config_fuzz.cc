@@ -1,5 +1,5 @@
-// Any bytes at all: a config becomes entries whose capabilities stand in the text, or gives mistakes
-// that stand there and can be printed.
+// Any bytes at all: a config becomes entries whose capabilities stand in the text, or gives
+// mistakes that stand there and can be printed.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -46,8 +46,7 @@ void check_server(const clients::ServerConfig& server, const text::SharedText& t
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const text::SharedText text =
-      text::share(std::string(reinterpret_cast<const char*>(data), size));
+  const text::SharedText text = text::share(std::string(reinterpret_cast<const char*>(data), size));
   const auto document = text::parse_yaml(text);
   if (!document) return 0;
   const auto config =
