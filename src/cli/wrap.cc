@@ -30,7 +30,9 @@ std::string base_of(const char* name, std::string_view usual) {
 
 // Clients have search paths of their own, so the whole path is written.
 std::expected<PlanOptions, int> read_options(const Arguments& arguments, Output& output) {
-  PlanOptions out{.surroundings = surroundings(), .seals = arguments.has("--seal")};
+  PlanOptions out{.surroundings = surroundings(),
+                  .seals = arguments.has("--seal"),
+                  .installs = !arguments.has("--no-install")};
   out.self = sandbox::read_link(AT_FDCWD, "/proc/self/exe");
   if (out.self.empty() || ::access(out.self.c_str(), X_OK) != 0) {
     output.err += "capgate: this program has no path any more that a client could start\n";
@@ -65,7 +67,7 @@ int run(const Arguments& arguments, Output& output) {
   const auto plan_options = read_options(arguments, output);
   if (!plan_options) return plan_options.error();
   Planner planner(*plan_options);
-  WrapWriter writer(*plan_options, !arguments.has("--no-install"));
+  WrapWriter writer(*plan_options);
   const WorkSteps steps{
       .command = "wrap",
       .nothing = "nothing to wrap",

@@ -70,6 +70,11 @@ std::string first_mistake(const Diagnostics& mistakes) {
   return first.help.empty() ? first.message : format("{}; {}", first.message, first.help);
 }
 
+std::string reason_of(const clients::ConfigProblem& problem) {
+  if (problem.diagnostics.empty()) return problem.message;
+  return format("{}: {}", problem.file, first_mistake(problem.diagnostics));
+}
+
 }  // namespace
 
 bool is_secret_name(std::string_view name) {
@@ -125,6 +130,7 @@ void Planner::find_policy(const ServerEntry& server, const ClientDocument& docum
   PolicyView view;
   if (command) {
     plan.package = command->package;
+    plan.installs = options_.installs;
     const auto installed = clients::find_installed(options_.store, *command);
     plan.is_installed = installed && installed->has_value();
     const std::string version = plan.is_installed ? (*installed)->locked.version : "";
@@ -197,9 +203,8 @@ bool Planner::try_name(const std::string& name, const ServerEntry& server, Serve
   }
   const auto found = clients::find_server(name, options_.places);
   if (!found) {
-    leave(plan, Kind::problem,
-          format("{} cannot be read: see capgate explain {}",
-                 escape_for_terminal(found.error().file), escape_for_terminal(found.error().file)));
+    plan.is_failure = true;
+    leave(plan, Kind::problem, reason_of(found.error()));
     return false;
   }
   plan.writes_profile = found->empty();

@@ -38,6 +38,8 @@ struct ServerPlan {
   bool replaces_profile = false;  // of these two the second
   std::optional<clients::Package> package;
   bool is_installed = false;
+  bool installs = true;     // it will be, with the wrapping
+  bool is_failure = false;  // a problem that is to be mended, not a reason to leave it alone
   std::vector<std::string> policy;         // one capability a line
   std::vector<std::string> plain_secrets;  // names whose values stand in the file
   std::vector<std::string> sealed;         // of these what goes to the store
@@ -49,6 +51,7 @@ struct PlanOptions {
   clients::Places places;
   clients::Store store;
   bool seals = false;
+  bool installs = true;
   std::string self;  // capgate, as the client is to start it
 };
 

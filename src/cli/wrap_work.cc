@@ -76,8 +76,9 @@ std::string show_server(const FileWork& work, const ServerPlan& plan) {
   std::string out = format("  {}\n    {}\n", name, clients::print_command(server.command));
   if (plan.kind == Kind::wrap) out += show_policy(plan);
   if (plan.kind == Kind::wrap && plan.package && !plan.is_installed) {
-    out += format("    {} is installed once, in a sandbox, and then only read\n",
-                  clients::print(*plan.package));
+    out += format("    {} {}\n", clients::print(*plan.package),
+                  plan.installs ? "is installed once, in a sandbox, and then only read"
+                                : "is not installed: capgate install does it");
   }
   if (plan.kind == Kind::wrap) out += show_secrets(plan);
   return out;
@@ -206,7 +207,9 @@ int work_through(const Arguments& arguments, const WorkSteps& steps, Output& out
       continue;
     }
     if (!is_json) output.out += show_work(*work, colour_of(STDOUT_FILENO));
-    code = std::max(code, finish(*work, consent, steps, output));
+    const bool has_failed = std::ranges::any_of(work->plans, &ServerPlan::is_failure);
+    code = std::max({code, has_failed ? int{Exit::unreadable} : int{Exit::ok},
+                     finish(*work, consent, steps, output)});
     works.push_back(*std::move(work));
   }
   const bool has_changes =

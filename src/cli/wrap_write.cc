@@ -72,7 +72,7 @@ std::expected<std::string, int> random_key() {
 int WrapWriter::write(FileWork& work, Output& output) {
   int code = Exit::ok;
   for (ServerPlan& plan : work.plans) {
-    if (plan.kind != Kind::wrap || !plan.package || plan.is_installed || !installs_) continue;
+    if (plan.kind != Kind::wrap || !plan.package || plan.is_installed || !plan.installs) continue;
     flush(output);
     if (!install(plan, work.document.file.servers[plan.server], output)) code = Exit::internal;
   }

@@ -14,7 +14,7 @@ namespace capgate::cli {
 
 class WrapWriter {
  public:
-  WrapWriter(const PlanOptions& options, bool installs) : options_(options), installs_(installs) {}
+  explicit WrapWriter(const PlanOptions& options) : options_(options) {}
 
   // What fails for one server leaves that server alone, and is the exit code.
   [[nodiscard]] int write(FileWork& work, Output& output);
@@ -28,7 +28,6 @@ class WrapWriter {
   [[nodiscard]] int replace(FileWork& work, Output& output);
 
   const PlanOptions& options_;
-  bool installs_;
   std::vector<std::string> written_;  // names of profiles
 };
 

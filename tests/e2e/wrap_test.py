@@ -137,13 +137,13 @@ class Showing:
     """What is said, and to whom."""
 
     def test_the_whole_command_its_policy_and_the_diff(self):
-        words = ["-y", "@modelcontextprotocol/server-filesystem", f"/srv/{'x' * 3000}"]
+        words = ["-y", "@modelcontextprotocol/server-filesystem", "/srv" + "/x" * 1500]
         self.config(CURSOR, json.dumps({"mcpServers": {"files": {"command": "npx", "args": words}}},
                                        indent=2))
         out, _ = self.wrap("cursor", "--dry-run")
         self.assertIn("npx " + " ".join(words), out)
         self.assertIn("catalog:filesystem", out)
-        self.assertIn(f"/srv/{'x' * 3000}/**", out)
+        self.assertIn(f"fs:write:{words[-1]}/**", out)
         self.assertIn('-      "command": "npx"', out)
         self.assertIn(f'+      "command": "{os.path.realpath(launch.CAPGATE)}"', out)
         self.assertIn("@@", out)
