@@ -28,8 +28,8 @@ constexpr unsigned a = 1, ns = 2, ptr = 12, mx = 15, txt = 16, aaaa = 28, srv = 
 constexpr unsigned no_error = 0, format_error = 1, no_such_name = 3, not_implemented = 4,
                    refused = 5, bad_version = 16;
 
-const DnsBytes first4 = {198, 18, 0, 1};
-const DnsBytes first6 = {0x20, 0x01, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+const DnsBytes first4 = {28, 18, 0, 1};
+const DnsBytes first6 = {0x2d, 0x00, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
 
 Policy policy_of(const std::vector<std::string>& endpoints) {
   Policy policy;
@@ -467,7 +467,7 @@ RC_GTEST_PROP(Dns, GivesAddressesToExactlyTheNamesThatARuleMatches, ()) {
     RC_ASSERT(resolver.names.size() == 0U);
   } else if (is_name && core::matches(rule.host, name)) {
     RC_ASSERT(message.answers.size() == 1U);
-    RC_ASSERT(resolver.names.name_of(std::array<std::uint8_t, 4>{198, 18, 0, 1}) == asked.text);
+    RC_ASSERT(resolver.names.name_of(std::array<std::uint8_t, 4>{28, 18, 0, 1}) == asked.text);
   } else {
     RC_ASSERT(message.rcode() == no_such_name);
     RC_ASSERT(message.answers.empty());

@@ -3,8 +3,8 @@
 namespace capgate::egress {
 namespace {
 
-constexpr std::uint32_t ipv4_base = 0xc6120000;  // 198.18.0.0
-constexpr std::array<std::uint8_t, 12> ipv6_base = {0x20, 0x01, 0x00, 0x02};
+constexpr std::uint32_t ipv4_base = 0x1c120000;  // 28.18.0.0
+constexpr std::array<std::uint8_t, 12> ipv6_base = {0x2d, 0x00, 0x00, 0x02};
 
 void write_number(std::uint32_t value, std::uint8_t* out) {
   for (unsigned i = 0; i < 4; ++i) out[i] = static_cast<std::uint8_t>(value >> (24 - 8 * i));

@@ -1,7 +1,7 @@
 // The synthetic addresses of allowed names, in both directions.
 //
 //   NameBook book;
-//   const Synthetic entry = book.address_of("api.github.com");  // 198.18.0.1 and 2001:2::1
+//   const Synthetic entry = book.address_of("api.github.com");  // 28.18.0.1 and 2d00:2::1
 //   book.name_of(entry.ipv4)  -> "api.github.com"
 //
 // One number per name gives both addresses. The same name keeps its addresses for as long as the
@@ -21,7 +21,9 @@
 
 namespace capgate::egress {
 
-// 198.18.0.0/15 and 2001:2::/48: set aside for such uses, never routed.
+// 28.18.0.0/15 and 2d00:2::/48. No packet to them leaves a sandbox. Ranges that are set aside (198.18.0.0/15
+// and the like) will not do: servers that guard against requests to private networks look a name up
+// themselves and take those for private (ADR 25).
 struct Synthetic {
   std::array<std::uint8_t, 4> ipv4{};
   std::array<std::uint8_t, 16> ipv6{};
@@ -29,7 +31,7 @@ struct Synthetic {
 
 class NameBook {
  public:
-  // All of 198.18.0.0/15 but its first and last address.
+  // All of 28.18.0.0/15 but its first and last address.
   static constexpr std::uint32_t most_numbers = (1U << 17U) - 2;
 
   // `before` is the number after which it begins: a broker that was started again must not give an

@@ -21,11 +21,11 @@ std::string numbered(std::size_t i) { return "n" + std::to_string(i) + ".test"; 
 TEST(NameBook, GivesOneNumberInBothFamilies) {
   NameBook book;
   const Synthetic first = book.address_of("api.github.com");
-  EXPECT_EQ(first.ipv4, (Ipv4{198, 18, 0, 1}));
-  EXPECT_EQ(first.ipv6, (Ipv6{0x20, 0x01, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(first.ipv4, (Ipv4{28, 18, 0, 1}));
+  EXPECT_EQ(first.ipv6, (Ipv6{0x2d, 0x00, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}));
   EXPECT_EQ(book.name_of(first.ipv4), "api.github.com");
   EXPECT_EQ(book.name_of(first.ipv6), "api.github.com");
-  EXPECT_EQ(book.address_of("b.test").ipv4, (Ipv4{198, 18, 0, 2}));
+  EXPECT_EQ(book.address_of("b.test").ipv4, (Ipv4{28, 18, 0, 2}));
   EXPECT_EQ(book.address_of("api.github.com").ipv4, first.ipv4);
   EXPECT_EQ(book.size(), 2U);
 }
@@ -33,7 +33,7 @@ TEST(NameBook, GivesOneNumberInBothFamilies) {
 TEST(NameBook, KnowsNoNameForOtherAddresses) {
   NameBook book;
   (void)book.address_of("a.test");
-  for (const Ipv4& address : {Ipv4{198, 18, 0, 0}, Ipv4{198, 18, 0, 2}, Ipv4{198, 17, 0, 1},
+  for (const Ipv4& address : {Ipv4{28, 18, 0, 0}, Ipv4{28, 18, 0, 2}, Ipv4{28, 17, 0, 1},
                               Ipv4{198, 20, 0, 1}, Ipv4{0, 0, 0, 1}, Ipv4{255, 255, 255, 255}}) {
     EXPECT_EQ(book.name_of(address), "");
   }
@@ -68,9 +68,9 @@ TEST(NameBook, GoesRoundTheRangeAndPassesOverNamesInUse) {
     ASSERT_TRUE(given.insert(book.address_of(numbered(i)).ipv4).second) << i;
     ASSERT_EQ(book.name_of(kept.ipv4), "kept.test");
   }
-  EXPECT_EQ(*given.begin(), (Ipv4{198, 18, 0, 1}));
+  EXPECT_EQ(*given.begin(), (Ipv4{28, 18, 0, 1}));
   EXPECT_EQ(*given.rbegin(), (Ipv4{198, 19, 255, 254}));
-  EXPECT_EQ(book.address_of("again.test").ipv4, (Ipv4{198, 18, 0, 2}));
+  EXPECT_EQ(book.address_of("again.test").ipv4, (Ipv4{28, 18, 0, 2}));
 }
 
 TEST(NameBook, HoldsBetweenOneNameAndAllNumbers) {
@@ -137,7 +137,7 @@ RC_GTEST_PROP(NameBook, SaysWhatASlowBookSays, ()) {
       const auto expected = slow.number_of(numbered(number));
       RC_ASSERT(book.address_of(numbered(number)).ipv6[15] == expected);
     } else {
-      RC_ASSERT(book.name_of(Ipv4{198, 18, 0, number}) == slow.name_of(number));
+      RC_ASSERT(book.name_of(Ipv4{28, 18, 0, number}) == slow.name_of(number));
     }
     RC_ASSERT(book.size() <= most);
   }

@@ -126,11 +126,11 @@ class Capture(BrokerCase):
 
     def test_a_declared_port_is_captured_at_every_address(self):
         got = self.ask(["net:connect:a.test:443", "net:connect:b.test:8443"],
-                       ("198.18.0.1", 443), ("1.2.3.4", 8443), ("2001:2::1", 443),
+                       ("28.18.0.1", 443), ("1.2.3.4", 8443), ("2d00:2::1", 443),
                        ("127.0.0.1", 443), ("::1", 8443))
         self.assertEqual([json.loads(text) for text in got],
-                         [["capture", "198.18.0.1", 443], ["capture", "1.2.3.4", 8443],
-                          ["capture", "2001:2::1", 443], ["capture", "127.0.0.1", 443],
+                         [["capture", "28.18.0.1", 443], ["capture", "1.2.3.4", 8443],
+                          ["capture", "2d00:2::1", 443], ["capture", "127.0.0.1", 443],
                           ["capture", "::1", 8443]])
         sockets = self.events("sockets")[0]
         self.assertEqual(sorted(map(tuple, sockets["list"])),
@@ -140,7 +140,7 @@ class Capture(BrokerCase):
         self.assertEqual(sockets["blocking"], [])
 
     def test_an_undeclared_port_is_refused_at_once_and_seen(self):
-        got = self.ask(["net:connect:a.test:443"], ("1.2.3.4", 81), ("2001:2::7", 82),
+        got = self.ask(["net:connect:a.test:443"], ("1.2.3.4", 81), ("2d00:2::7", 82),
                        ("1.2.3.4", 443))
         self.assertEqual(got[:2], ["ECONNREFUSED", "ECONNREFUSED"])
         packets = [bytes.fromhex(each["packet"]) for each in self.events("refused")]
@@ -149,11 +149,11 @@ class Capture(BrokerCase):
         self.assertEqual((ipv4[0] >> 4, ipv4[9], ipv4[12:16], ipv4[20:22], ipv4[33] & 0x3f),
                          (4, 6, bytes([1, 2, 3, 4]), (81).to_bytes(2, "big"), 0x14))
         self.assertEqual((ipv6[0:2], ipv6[13] & 0x3f), ((82).to_bytes(2, "big"), 0x14))
-        self.assertEqual(self.events("refused")[1]["sender"], "2001:2::7")
+        self.assertEqual(self.events("refused")[1]["sender"], "2d00:2::7")
 
     def test_a_refused_datagram_is_seen(self):
         code = ("import socket\n"
-                "for family, host in ((socket.AF_INET, '9.9.9.9'), (socket.AF_INET6, '2001:2::9')):\n"
+                "for family, host in ((socket.AF_INET, '9.9.9.9'), (socket.AF_INET6, '2d00:2::9')):\n"
                 "    s = socket.socket(family, socket.SOCK_DGRAM)\n"
                 "    s.connect((host, 123))\n"
                 "    s.send(b'x')\n"
@@ -169,7 +169,7 @@ class Capture(BrokerCase):
         self.assertTrue(all(len(packet) <= 128 for packet in packets))
 
     def test_other_packets_are_not_seen(self):
-        self.ask(["net:connect:a.test:443"], ("1.2.3.4", 443), ("2001:2::1", 443))
+        self.ask(["net:connect:a.test:443"], ("1.2.3.4", 443), ("2d00:2::1", 443))
         self.assertEqual(self.events("refused"), [])
 
     def test_dns_is_captured_whatever_resolver_is_asked(self):
@@ -189,11 +189,11 @@ class Capture(BrokerCase):
                          ["dns_streams", "8.8.8.8", 53])
 
     def test_a_rule_without_a_port_redirects_every_port(self):
-        got = self.ask(["net:connect:a.test"], ("1.2.3.4", 443), ("2001:2::5", 22),
-                       ("198.18.0.9", 61000), ("8.8.8.8", 53), ("127.0.0.1", 443), ("::1", 443))
+        got = self.ask(["net:connect:a.test"], ("1.2.3.4", 443), ("2d00:2::5", 22),
+                       ("28.18.0.9", 61000), ("8.8.8.8", 53), ("127.0.0.1", 443), ("::1", 443))
         self.assertEqual([json.loads(text) for text in got[:4]],
-                         [["redirect", "1.2.3.4", 443], ["redirect", "2001:2::5", 22],
-                          ["redirect", "198.18.0.9", 61000], ["dns_streams", "8.8.8.8", 53]])
+                         [["redirect", "1.2.3.4", 443], ["redirect", "2d00:2::5", 22],
+                          ["redirect", "28.18.0.9", 61000], ["dns_streams", "8.8.8.8", 53]])
         self.assertEqual(got[4:], ["ECONNREFUSED", "ECONNREFUSED"])
 
     def test_a_port_that_is_published_and_connected_to_is_redirected(self):
@@ -455,7 +455,7 @@ class WithoutIpv6(BrokerCase):
 
     def test_ipv4_is_captured(self):
         got = self.ask(["net:connect:a.test:443"], ("1.2.3.4", 443), ("8.8.8.8", 53),
-                       ("1.2.3.4", 80), ("2001:2::1", 443))
+                       ("1.2.3.4", 80), ("2d00:2::1", 443))
         self.assertEqual([json.loads(text) for text in got[:2]],
                          [["capture", "1.2.3.4", 443], ["dns_streams", "8.8.8.8", 53]])
         self.assertEqual(got[2:], ["ECONNREFUSED", "EAFNOSUPPORT"])
@@ -463,7 +463,7 @@ class WithoutIpv6(BrokerCase):
         self.assertEqual(len(self.events("refused")), 1)
 
     def test_ipv4_is_redirected(self):
-        got = self.ask(["net:connect:a.test"], ("1.2.3.4", 8080), ("2001:2::1", 443))
+        got = self.ask(["net:connect:a.test"], ("1.2.3.4", 8080), ("2d00:2::1", 443))
         self.assertEqual(json.loads(got[0]), ["redirect", "1.2.3.4", 8080])
         self.assertEqual(got[1], "EAFNOSUPPORT")
         self.assertEqual(self.events("sockets")[0]["ipv6"], 0)

@@ -59,14 +59,14 @@ class Sandboxes(NetworkAttack):
     def test_45_listeners_of_another_sandbox_are_out_of_reach(self):
         self.start_holder(STUB)
         orders = [{"to": [host, 9100], "seconds": 1}
-                  for host in ("127.0.0.1", "::1", "198.18.0.1", addresses.HOST4, addresses.HOST6)]
+                  for host in ("127.0.0.1", "::1", "28.18.0.1", addresses.HOST4, addresses.HOST6)]
         run, talks = self.talk_inside(*orders, allow=[API])
         self.assertEqual([talk.get("error") for talk in talks], ["ECONNREFUSED"] * len(orders), run)
 
     def test_45_grants_of_another_sandbox(self):
         """Its synthetic addresses and its proxy lead to nothing but what this one may reach."""
         _, synthetic, proxy = self.start_holder(STUB)
-        self.assertRegex(synthetic, r"^198\.1[89]\.")
+        self.assertRegex(synthetic, r"^28\.1[89]\.")
         send = last_request("stub.example.test")
         orders = [{"to": [synthetic, 80], "send": send, "seconds": 1},
                   {"to": ["127.0.0.1", int(proxy)], "seconds": 1,

@@ -52,7 +52,7 @@ class DnsTunnel(NetworkAttack):
         self.clear()
         run = self.inside(self.look_up(names), ["net:connect:*.example.test:443"])
         for line in run.output.split():
-            self.assertRegex(line, r"^(198\.1[89]\.|2001:2:)", run)
+            self.assertRegex(line, r"^(28\.1[89]\.|2d00:2:)", run)
         self.assertEqual(self.lab.far.questions(), [])
 
     def direct(self, host, kind=1):
@@ -107,14 +107,14 @@ class DnsFlood(NetworkAttack):
     def test_39_names_below_a_wildcard_exhaust_nothing(self):
         run = self.inside([launch.PYTHON, "-I", "-c", self.FLOOD, "example.test", str(self.NAMES)],
                           ["net:connect:*.example.test:80"])
-        self.assertRegex(run.output, r"^(198\.1[89]\.|2001:2:)", run.said)
+        self.assertRegex(run.output, r"^(28\.1[89]\.|2d00:2:)", run.said)
         self.assertEqual(set(self.lab.far.questions()) - {"stub.example.test"}, set())
 
     def test_39_denied_names_do_not_fill_the_disk(self):
         """A line for each would be the sandbox's way to fill the host's disk."""
         run = self.inside([launch.PYTHON, "-I", "-c", self.FLOOD, "evil.test", str(self.NAMES)],
                           [STUB])
-        self.assertRegex(run.output, r"^(198\.1[89]\.|2001:2:)", run.said)
+        self.assertRegex(run.output, r"^(28\.1[89]\.|2d00:2:)", run.said)
         denied = run.find(event="dns", verdict="denied")
         self.assertGreater(len(denied), 0)
         self.assertLess(len(denied), self.NAMES / 2, "lines")
@@ -303,10 +303,10 @@ class Addresses(NetworkAttack):
 
     def test_43_a_synthetic_address_without_a_name(self):
         orders = [{"to": [place, 80], "until": 1, "send": last_request("stub.example.test")}
-                  for place in ("198.18.77.77", "198.19.255.255", "2001:2::7777")]
+                  for place in ("28.18.77.77", "28.19.255.255", "2d00:2::7777")]
         run, talks = self.talk_inside(*orders, allow=[STUB, "net:connect:*"])
         self.assertEqual((self.seen(), [talk["got"] for talk in talks]), ([], [""] * 3), run)
-        run.assert_denied(event="connect", host="198.18.77.77", port=80)
+        run.assert_denied(event="connect", host="28.18.77.77", port=80)
 
 
 class OtherSockets(NetworkAttack):
