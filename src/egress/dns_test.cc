@@ -228,13 +228,13 @@ TEST(Dns, RefusesOtherClasses) {
 // ---- Reverse ---------------------------------------------------------------------------------
 
 constexpr std::string_view first6_reversed =
-    "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.2.0.0.0.1.0.0.2.ip6.arpa";
+    "1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.2.0.0.0.0.0.d.2.ip6.arpa";
 
 TEST(Dns, GivesTheNameOfASyntheticAddressBack) {
   Resolver resolver = example();
   (void)resolver.ask("API.github.com", a);
   for (const std::string_view name :
-       {std::string_view("1.0.18.198.in-addr.arpa"), std::string_view("1.0.18.198.IN-ADDR.arpa"),
+       {std::string_view("1.0.18.28.in-addr.arpa"), std::string_view("1.0.18.28.IN-ADDR.arpa"),
         first6_reversed}) {
     const DnsMessage message = resolver.ask(name, ptr);
     EXPECT_EQ(message.rcode(), no_error) << name;
@@ -247,15 +247,15 @@ TEST(Dns, GivesTheNameOfASyntheticAddressBack) {
 TEST(Dns, KnowsNoNameForOtherAddresses) {
   for (const std::string rule : {"b.test", "*"}) {
     Resolver resolver({rule});
-    std::vector<std::string> names = {"2.0.18.198.in-addr.arpa",
+    std::vector<std::string> names = {"2.0.18.28.in-addr.arpa",
                                       "1.0.0.127.in-addr.arpa",
                                       "8.8.8.8.in-addr.arpa",
-                                      "0.18.198.in-addr.arpa",
-                                      "0.1.0.18.198.in-addr.arpa",
-                                      "01.0.18.198.in-addr.arpa",
-                                      "1.0.18.454.in-addr.arpa",
-                                      "1.0.18.x198.in-addr.arpa",
-                                      "x.1.0.18.198.in-addr.arpa",
+                                      "0.18.28.in-addr.arpa",
+                                      "0.1.0.18.28.in-addr.arpa",
+                                      "01.0.18.28.in-addr.arpa",
+                                      "1.0.18.284.in-addr.arpa",
+                                      "1.0.18.x28.in-addr.arpa",
+                                      "x.1.0.18.28.in-addr.arpa",
                                       "1.ip6.arpa",
                                       "x.in-addr.arpa",
                                       "0." + std::string(first6_reversed)};
@@ -279,8 +279,8 @@ TEST(Dns, KnowsNoNameForOtherAddresses) {
 TEST(Dns, TakesNoPartOfAnAddressForTheWhole) {
   Resolver resolver({"*"});
   for (int i = 1; i <= 256; ++i) (void)resolver.ask("n" + std::to_string(i) + ".test", a);
-  EXPECT_EQ(resolver.ask("0.1.18.198.in-addr.arpa", ptr).answers.at(0).data, dns_name("n256.test"));
-  EXPECT_EQ(resolver.ask("1.18.198.in-addr.arpa", ptr).rcode(), no_such_name);
+  EXPECT_EQ(resolver.ask("0.1.18.28.in-addr.arpa", ptr).answers.at(0).data, dns_name("n256.test"));
+  EXPECT_EQ(resolver.ask("1.18.28.in-addr.arpa", ptr).rcode(), no_such_name);
   std::string longer(first6_reversed);
   EXPECT_EQ(resolver.ask(longer, ptr).answers.at(0).data, dns_name("n1.test"));
   EXPECT_EQ(resolver.ask(longer.insert(63, ".0"), ptr).rcode(), no_such_name);

@@ -34,7 +34,7 @@ TEST(NameBook, KnowsNoNameForOtherAddresses) {
   NameBook book;
   (void)book.address_of("a.test");
   for (const Ipv4& address : {Ipv4{28, 18, 0, 0}, Ipv4{28, 18, 0, 2}, Ipv4{28, 17, 0, 1},
-                              Ipv4{198, 20, 0, 1}, Ipv4{0, 0, 0, 1}, Ipv4{255, 255, 255, 255}}) {
+                              Ipv4{28, 20, 0, 1}, Ipv4{0, 0, 0, 1}, Ipv4{255, 255, 255, 255}}) {
     EXPECT_EQ(book.name_of(address), "");
   }
   const Ipv6 known = book.address_of("a.test").ipv6;
@@ -69,7 +69,7 @@ TEST(NameBook, GoesRoundTheRangeAndPassesOverNamesInUse) {
     ASSERT_EQ(book.name_of(kept.ipv4), "kept.test");
   }
   EXPECT_EQ(*given.begin(), (Ipv4{28, 18, 0, 1}));
-  EXPECT_EQ(*given.rbegin(), (Ipv4{198, 19, 255, 254}));
+  EXPECT_EQ(*given.rbegin(), (Ipv4{28, 19, 255, 254}));
   EXPECT_EQ(book.address_of("again.test").ipv4, (Ipv4{28, 18, 0, 2}));
 }
 
