@@ -14,6 +14,7 @@
 #include "cli/exit.h"
 #include "clients/catalog.h"
 #include "clients/entry_manifest.h"
+#include "clients/store.h"
 #include "core/path.h"
 
 namespace capgate::cli {
@@ -61,6 +62,19 @@ std::vector<std::string> present(const FoundServer& entry) {
   return out;
 }
 
+// What is not installed yet has no version; `run` refuses it on its own.
+std::expected<void, int> check_version(const FoundServer& entry, const clients::Package& known,
+                                       const clients::PackageCommand& started, Output& output) {
+  const auto found = clients::find_installed({.base = data_base()}, started);
+  if (!found || !*found) return {};
+  const std::string& version = (*found)->locked.version;
+  if (clients::in_range(known.registry, known.range, version)) return {};
+  return std::unexpected(refuse(
+      entry,
+      format("{} is for {}, and {} is installed", entry.server.manifest, print(known), version),
+      "install a version that it is for, or write capabilities or a manifest of your own", output));
+}
+
 // Ready manifests are written and tested for certain packages; any other program would get rights
 // that nobody thought of for it.
 std::expected<void, int> check_packages(const FoundServer& entry,
@@ -68,12 +82,11 @@ std::expected<void, int> check_packages(const FoundServer& entry,
                                         const std::vector<std::string>& command, Output& output) {
   if (command.empty()) return {};
   const auto started = clients::package_of(command);
-  const bool is_known =
-      started && std::ranges::any_of(manifest.packages, [&](const clients::Package& package) {
-        return package.registry == started->package.registry &&
-               package.name == started->package.name;
-      });
-  if (is_known) return {};
+  const auto known = std::ranges::find_if(manifest.packages, [&](const clients::Package& package) {
+    return started && package.registry == started->package.registry &&
+           package.name == started->package.name;
+  });
+  if (known != manifest.packages.end()) return check_version(entry, *known, *started, output);
   std::vector<std::string> names;
   for (const clients::Package& package : manifest.packages) names.push_back(print(package));
   return std::unexpected(refuse(
