@@ -128,6 +128,13 @@ std::string capability_for(const std::string& path, bool writes, bool changes_en
                        : format("fs:write:{}", path);
 }
 
+std::string name_of(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
+
+// A program elsewhere, which the server may have named after one of the host's, is another one.
+bool is_found_by_name(std::string_view path) {
+  return contains(split(lower::sandbox_path, ':'), parent_of(path));
+}
+
 }  // namespace
 
 struct Tracer::Question {
@@ -238,9 +245,12 @@ void Tracer::observe_path(const Question& question, std::uint64_t pointer, int d
   // What the host does not have either is no refusal; a new file needs its directory.
   if (!is_there && !(writes && exists(format("{}/", parent_of(path))))) return;
   if (core::is_at_or_below(path, "/proc") || core::is_at_or_below(path, "/dev")) return;
-  if (writes ? !may_write(path) : !exists(inside)) {
-    say(writes ? "write" : "read", path, capability_for(path, writes, changes_entry));
-  }
+  if (writes ? may_write(path) : exists(inside)) return;
+  // Whoever looks for a program means to start it; to read it alone would not help.
+  const bool is_program = !writes && is_found_by_name(path) && ::access(path.c_str(), X_OK) == 0;
+  say(writes ? "write" : "read", path,
+      is_program ? format("exec:spawn:{}", name_of(path))
+                 : capability_for(path, writes, changes_entry));
 }
 
 bool Tracer::may_write(const std::string& path) const {
@@ -265,10 +275,7 @@ void Tracer::observe_program(const Question& question, std::uint64_t pointer) {
     return core::is_at_or_below(path, known) || core::is_at_or_below(real, known);
   });
   if (may_run) return;
-  const std::string name = path.substr(path.rfind('/') + 1);
-  // A program elsewhere, which the server may have named after one of the host's, is another one.
-  const bool is_found_by_name = contains(split(lower::sandbox_path, ':'), parent_of(path));
-  say("run", path, is_found_by_name ? format("exec:spawn:{}", name) : "");
+  say("run", path, is_found_by_name(path) ? format("exec:spawn:{}", name_of(path)) : "");
 }
 
 void Tracer::observe_connect(const Question& question) {
