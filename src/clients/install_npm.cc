@@ -88,7 +88,8 @@ std::vector<std::string> install_words(const Work& work, const Npm& npm,
       "--userconfig", work.staging + "/userconfig", "--globalconfig",
       work.staging + "/globalconfig", "--registry", registry.url, "--lockfile-version=3",
       "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--logs-max=0",
-      "--loglevel=error", "--color=false"};
+      "--loglevel=error", "--color=false", "--fetch-retry-mintimeout=500",
+      "--fetch-retry-maxtimeout=2000"};
   const std::string& name = work.package.name;
   if (name.starts_with('@')) {
     words.push_back(format("--{}:registry={}", name.substr(0, name.find('/')), registry.url));

@@ -295,8 +295,8 @@ std::vector<std::string> names_inside(const std::string& directory, std::string_
   const sys::Fd root = open_directory(directory);
   if (root.get() < 0) return {};
   const std::string plain = plain_below(path);
-  const sys::Fd inner(open_beneath(root.get(), plain.empty() ? "." : plain,
-                                   O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  const sys::Fd inner(
+      open_beneath(root.get(), plain.empty() ? "." : plain, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   if (inner.get() < 0) return {};
   return list(inner.get(), directory).value_or(std::vector<std::string>());
 }
