@@ -1,5 +1,6 @@
 #include "egress/audit_read.h"
 
+#include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "base/digest.h"

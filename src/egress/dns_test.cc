@@ -247,18 +247,13 @@ TEST(Dns, GivesTheNameOfASyntheticAddressBack) {
 TEST(Dns, KnowsNoNameForOtherAddresses) {
   for (const std::string rule : {"b.test", "*"}) {
     Resolver resolver({rule});
-    std::vector<std::string> names = {"2.0.18.28.in-addr.arpa",
-                                      "1.0.0.127.in-addr.arpa",
-                                      "8.8.8.8.in-addr.arpa",
-                                      "0.18.28.in-addr.arpa",
-                                      "0.1.0.18.28.in-addr.arpa",
-                                      "01.0.18.28.in-addr.arpa",
-                                      "1.0.18.284.in-addr.arpa",
-                                      "1.0.18.x28.in-addr.arpa",
-                                      "x.1.0.18.28.in-addr.arpa",
-                                      "1.ip6.arpa",
-                                      "x.in-addr.arpa",
-                                      "0." + std::string(first6_reversed)};
+    std::vector<std::string> names = {
+        "2.0.18.28.in-addr.arpa",   "1.0.0.127.in-addr.arpa",
+        "8.8.8.8.in-addr.arpa",     "0.18.28.in-addr.arpa",
+        "0.1.0.18.28.in-addr.arpa", "01.0.18.28.in-addr.arpa",
+        "1.0.18.284.in-addr.arpa",  "1.0.18.x28.in-addr.arpa",
+        "x.1.0.18.28.in-addr.arpa", "1.ip6.arpa",
+        "x.in-addr.arpa",           "0." + std::string(first6_reversed)};
     for (const std::size_t at : {0U, 2U, 30U, 62U}) {
       names.emplace_back(first6_reversed);
       names.back()[at] = 'f';

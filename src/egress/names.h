@@ -21,9 +21,9 @@
 
 namespace capgate::egress {
 
-// 28.18.0.0/15 and 2d00:2::/48. No packet to them leaves a sandbox. Ranges that are set aside (198.18.0.0/15
-// and the like) will not do: servers that guard against requests to private networks look a name up
-// themselves and take those for private (ADR 25).
+// 28.18.0.0/15 and 2d00:2::/48. No packet to them leaves a sandbox. Ranges that are set aside
+// (198.18.0.0/15 and the like) will not do: servers that guard against requests to private networks
+// look a name up themselves and take those for private (ADR 25).
 struct Synthetic {
   std::array<std::uint8_t, 4> ipv4{};
   std::array<std::uint8_t, 16> ipv6{};

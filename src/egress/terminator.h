@@ -66,7 +66,8 @@ class Terminator {
   [[nodiscard]] virtual bool has_kept(const Flow& flow) const = 0;
   [[nodiscard]] virtual KeptOriginPtr take_kept(const Flow& flow, const ClientHello& hello) = 0;
 
-  // First the origin's handshake (unless it is a kept one), then the client's, then requests until the connection is over.
+  // First the origin's handshake (unless it is a kept one), then the client's, then requests until
+  // the connection is over.
   virtual Async<Served> serve(Tunnel& tunnel, Arrival arrival) = 0;
   // The tunnel ends in this moment: whatever still works on it must touch nothing of it.
   virtual void ended(Tunnel& tunnel) = 0;

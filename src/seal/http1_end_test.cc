@@ -1,3 +1,5 @@
+#include <gtest/gtest.h>
+
 #include "base/format.h"
 #include "support/http1_stage.h"
 

@@ -1,4 +1,6 @@
 // When a connection to an origin outlives its client, and when it must not.
+#include <gtest/gtest.h>
+
 #include <optional>
 
 #include "base/format.h"

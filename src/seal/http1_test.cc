@@ -1,4 +1,6 @@
 // What passes and what is refused; http1_end_test.cc: how it ends.
+#include <gtest/gtest.h>
+
 #include "base/format.h"
 #include "support/http1_stage.h"
 

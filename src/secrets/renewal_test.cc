@@ -1,5 +1,6 @@
 #include "secrets/renewal.h"
 
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>

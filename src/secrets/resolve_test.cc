@@ -1,3 +1,4 @@
+#include <gtest/gtest.h>
 #include <linux/keyctl.h>
 #include <signal.h>
 #include <sys/syscall.h>
