@@ -184,11 +184,9 @@ class Profile(ConfigCase):
         said = self.refused()
         self.assertIn("npm:@modelcontextprotocol/server-filesystem", said)
         self.assertIn("no package that is known", said)
-        # A program of the runner's name that starts no package at all shows what the entry grants.
-        runner = self.file("npx", f"#!{launch.PYTHON} -I\nimport sys\n"
-                                  "print(open(sys.argv[-1] + '/file').read())\n", 0o700)
-        command = [runner, "-y", "@modelcontextprotocol/server-filesystem", self.data]
-        self.assertEqual(self.seen(command=command), ["seen"])
+        # The right package passes this check, and comes to the next one.
+        command = ["npx", "-y", "@modelcontextprotocol/server-filesystem", self.data]
+        self.assertIn("is not installed", self.refused(command=command))
         command[2] = "@modelcontextprotocol/server-filesystems"
         self.assertIn("starts npm:@modelcontextprotocol/server-filesystems",
                       self.refused(command=command))
