@@ -310,7 +310,7 @@ class BrokenServers(InitCase):
     def test_a_package_runner_is_to_be_installed(self):
         runner = self.file("npx", "#!/usr/bin/python3 -IS\nraise SystemExit('no registry')\n", 0o755)
         said = self.failure([], [runner, "-y", "server"])
-        self.assertIn("capgate install npm:PACKAGE", said)
+        self.assertIn("capgate install 'npm:server'", said)
         self.assertIn("| no registry", said)
 
     def test_one_that_is_silent(self):
