@@ -308,10 +308,8 @@ class BrokenServers(InitCase):
         self.assertIn("CAP_", said)
 
     def test_a_package_runner_is_to_be_installed(self):
-        runner = self.file("npx", "#!/usr/bin/python3 -IS\nraise SystemExit('no registry')\n", 0o755)
-        said = self.failure([], [runner, "-y", "server"])
+        said = self.failure([], ["npx", "-y", "server"])
         self.assertIn("capgate install 'npm:server'", said)
-        self.assertIn("| no registry", said)
 
     def test_one_that_is_silent(self):
         said = self.failure(["--timeout", "1"], scripted("time.sleep(1000)"))
