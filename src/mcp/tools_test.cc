@@ -258,6 +258,8 @@ TEST(AskTools, AServerThatTalksOnStderrDoesNotBlock) {
     peer.answer(not_found);
     (void)peer.line();
     peer.answer(initialized);
+    (void)peer.line();
+    (void)peer.line();
     peer.answer(one_tool);
   };
   ask_while(script, [&](Pipes pipes) {
