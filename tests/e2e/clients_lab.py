@@ -5,7 +5,7 @@
                               uid=12345, env={"HOME": home})
 
 Every server is started with exactly the `command`, `args` and `env` of its entry, as the client of that
-file would do it.
+file would do it. `through` are words that start the client somewhere else, as those of a lab's `enter`.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ import subprocess
 
 import launch
 import npm_servers
+from wrap_cases import parse
 
 # The official clients, both lines of the SDK; see drive.mjs.
 SDK_1 = 1
@@ -56,15 +57,11 @@ def install_inspector():
             file.write(wanted)
 
 
-def inspect(config, server, tool, *, uid, env, **arguments):
-    """The result of one call of a tool by the inspector's command line, which reads the file itself."""
-    words = [word for name, value in arguments.items() for word in ("--tool-arg", f"{name}={value}")]
-    process = launch.start(
-        [launch.NODE, INSPECTOR, "--cli", "--config", config, "--server", server,
-         "--method", "tools/call", "--tool-name", tool, *words], {"fds": []}, uid=uid,
-        env={"PATH": os.defpath, "MCP_INSPECTOR_SECRET_STORE": "memory", **env})
+def _finish(command, stdin, *, uid, env):
+    """What a client prints that must end well."""
+    process = launch.start(command, {"fds": []}, uid=uid, env={"PATH": os.defpath, **env})
     try:
-        stdout, stderr = process.communicate(timeout=CONVERSATION_SECONDS)
+        stdout, stderr = process.communicate(stdin, CONVERSATION_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -72,6 +69,14 @@ def inspect(config, server, tool, *, uid, env, **arguments):
     if process.returncode != 0:
         raise RuntimeError(stderr.decode())
     return json.loads(stdout)
+
+
+def inspect(config, server, tool, *, uid, env, through=(), **arguments):
+    """The result of one call of a tool by the inspector's command line, which reads the file itself."""
+    words = [word for name, value in arguments.items() for word in ("--tool-arg", f"{name}={value}")]
+    return _finish([*through, launch.NODE, INSPECTOR, "--cli", "--config", config, "--server", server,
+                    "--method", "tools/call", "--tool-name", tool, *words], None, uid=uid,
+                   env={"MCP_INSPECTOR_SECRET_STORE": "memory", **env})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,9 +93,10 @@ class Entry:
 
 
 def read_config(path, key="mcpServers"):
-    """The stdio servers of a JSON file by name; one with a `url` is no such server."""
+    """The stdio servers of a file by name: JSON, with comments or not, or TOML. One with a `url` is
+    no such server."""
     with open(path, encoding="utf-8") as file:
-        servers = json.load(file)[key]
+        servers = parse(path, file.read())[key]
     return {name: Entry(entry["command"], tuple(entry.get("args", ())), entry.get("env", {}))
             for name, entry in servers.items() if "command" in entry}
 
@@ -100,19 +106,10 @@ def call(tool, **arguments):
     return {"call": tool, "arguments": arguments}
 
 
-def talk(entry, client, steps, *, uid, env, cwd="/"):
+def talk(entry, client, steps, *, uid, env, cwd="/", through=()):
     """What the client is told by the server of this entry: see `answer` in drive.mjs. `env` are the
     variables of the client itself, of which a server gets what the client passes on."""
     order = {"client": client, "command": entry.words, "env": {**env, **entry.env}, "cwd": cwd,
              "steps": [{"list": True}, *steps]}
-    process = launch.start([launch.NODE, npm_servers.DRIVE], {"fds": []}, uid=uid,
-                           env={"PATH": os.defpath, **env})
-    try:
-        stdout, stderr = process.communicate(json.dumps(order).encode(), CONVERSATION_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.communicate()
-        raise
-    if process.returncode != 0:
-        raise RuntimeError(stderr.decode())
-    return json.loads(stdout)
+    return _finish([*through, launch.NODE, npm_servers.DRIVE], json.dumps(order).encode(), uid=uid,
+                   env=env)

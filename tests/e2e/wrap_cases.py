@@ -163,7 +163,8 @@ def parse(path, text):
         return tomllib.loads(text)
     if path.endswith(".yaml"):
         return parse_yaml(text)
-    kept = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*', lambda match: match[1] or "", text)
+    kept = re.sub(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', lambda match: match[1] or "", text,
+                  flags=re.DOTALL)
     return json.loads(re.sub(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])',
                              lambda match: match[1] or "", kept))
 
