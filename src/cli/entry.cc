@@ -143,7 +143,8 @@ std::expected<NamedManifest, int> read_manifest(const FoundServer& entry,
                          std::strerror(text.error()));
     return std::unexpected(Exit::unreadable);
   }
-  return NamedManifest{.name = path, .text = *std::move(text), .variables = entry.server.variables};
+  return NamedManifest{
+      .name = path, .text = *text, .decides = *text, .variables = entry.server.variables};
 }
 
 // A misspelt variable would leave another one unbound, or bind nothing. A project's entry has those

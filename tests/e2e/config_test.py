@@ -308,8 +308,8 @@ class Project(ConfigCase):
         self.refused()
         self.approve()
         self.assertEqual(self.seen(), ["-", "seen"])
-        self.written(manifest, json.dumps(launch.server("fs:read:${DIR}", "env:read:LANG")))
-        self.refused()
+        self.written(manifest, json.dumps(launch.server("fs:read:${DIR}", "fs:read:/usr/lib")))
+        self.assertIn("has changed since you approved it", self.refused())
         self.written(manifest, json.dumps(launch.server("fs:read:${DIR}")))
         self.assertEqual(self.seen(), ["-", "seen"])
         for change in ({"variables": {"DIR": self.tree.root + "/work"}},
@@ -377,6 +377,25 @@ class WritablePlaces(ConfigCase):
         outside = self.written(os.path.join(self.other, "m.json"),
                                json.dumps(launch.server(f"fs:write:{self.work}")))
         self.assertEqual(self.output(["-m", outside], ["/bin/echo", "started"]), "started\n")
+
+    def test_nor_the_one_that_a_project_is_measured_by(self):
+        manifest = self.file("m.json", json.dumps(launch.server(f"fs:write:{self.work}")))
+        self.user(x={"manifest": manifest})
+        self.of_project(x={"capabilities": [f"fs:write:{self.work}"]})
+        self.assert_not_its_own(self.refused(), manifest)
+        self.of_project(x={"capabilities": [f"fs:read:{self.work}"]})
+        self.assertEqual(self.seen(), ["-", "-"])
+
+    def test_approvals_and_packages_are_no_place_to_write(self):
+        for name, below in (("XDG_STATE_HOME", "capgate/approved"), ("XDG_DATA_HOME", "capgate")):
+            for made in (below, ""):
+                with self.subTest(variable=name, made=made):
+                    base = self.made(f"{name}{len(made)}")
+                    self.made(f"{name}{len(made)}/{made}".rstrip("/"))
+                    env = self.environment(**{name: base})
+                    words = ["--profile", "x", *allow(f"fs:write:{base}")]
+                    said = self.refusal(words, env=env)
+                    self.assert_not_its_own(said, os.path.join(base, below))
 
     def test_a_link_out_of_it_is_refused(self):
         outside = self.written(os.path.join(self.other, "m.json"),
