@@ -154,7 +154,9 @@ Stored<Installed> install(const Store& store, const Package& package,
   const sys::Fd held = TRY(lock_store(store, options));
   if (auto done = clear_staging(store); !done) return std::unexpected(std::move(done).error());
   Lock lock = TRY(read_lock(store));
-  if (const LockedPackage* found = find_locked(lock, package); found != nullptr && !options.again) {
+  const LockedPackage* found = find_locked(lock, package);
+  const bool lacks_scripts = found != nullptr && options.scripts && !found->scripts;
+  if (found != nullptr && !options.again && !lacks_scripts) {
     struct stat info{};
     if (::lstat(store.directory_of(*found).c_str(), &info) == 0) return describe(store, *found);
   }

@@ -251,6 +251,14 @@ class Scripts(InstallCase):
         self.assertTrue(os.path.exists(self.marker()))
         self.assertTrue(self.lock()[0]["scripts"])
 
+    def test_they_run_also_where_it_is_installed_without_them(self):
+        fields, files = script("require('fs').writeFileSync('ran', 'x')")
+        self.tiny(fields=fields, files=files)
+        self.install("npm:tiny-mcp")
+        self.install("npm:tiny-mcp", "--allow-scripts")
+        ran = os.path.join(self.installed("tiny-mcp"), "node_modules/tiny-mcp/ran")
+        self.assertTrue(os.path.exists(ran))
+
     def test_they_reach_the_registry_and_nothing_else(self):
         fields, files = script("""
 const net = require("net"), fs = require("fs");
