@@ -162,6 +162,12 @@ Stored<Installed> install(const Store& store, const Package& package,
   }
   const Work work{.package = package, .options = options, .staging = store.staging() + "/work"};
   LockedPackage made = TRY(make_tree(work));
+  // What the registry says is written only if it can be read again, with the other packages.
+  if (!parse_lock(print(Lock{.packages = {made}}))) {
+    return refuse(
+        format("what the registry says of {} cannot be kept in capgate.lock", print(package)),
+        "its version and its hash must be plain and short");
+  }
   if (auto done = move_tree(store, work, made); !done) {
     return std::unexpected(std::move(done).error());
   }

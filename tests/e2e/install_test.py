@@ -222,6 +222,18 @@ console.log(JSON.stringify([
         self.assertIn("EINTEGRITY", err)
         self.assertEqual(self.lock(), before)
 
+    def test_a_hash_that_cannot_be_kept_leaves_the_lock_as_it_was(self):
+        self.tiny("good-mcp")
+        self.install("npm:good-mcp")
+        integrity = self.tiny("long-mcp")
+        kind, page = self.registry.pages["/long-mcp"]
+        many = integrity + "".join(f" sha512-{i:085}A==" for i in range(20))
+        self.registry.pages["/long-mcp"] = (kind, page.replace(integrity.encode(), many.encode()))
+        _, err = self.install("npm:long-mcp", code=1)
+        self.assertIn("cannot be kept in capgate.lock", err)
+        self.assertEqual([each["name"] for each in self.lock()], ["good-mcp"])
+        self.assertEqual(self.tools(["npx", "-y", "good-mcp"]), [("greet", "")])
+
     def test_words_that_are_no_package_are_refused(self):
         for word in ("tiny-mcp", "npm:../a", "npm:a@file:b", "npm:-g", "pypi:a @ http://b"):
             self.install(word, code=2)
