@@ -68,6 +68,12 @@ std::string directory_for(const ServerEntry& server, const ClientDocument& docum
   return is_of_project ? surroundings.directory : surroundings.home;
 }
 
+bool has_token(const ServerEntry& server) {
+  return std::ranges::any_of(server.environment, [](const auto& variable) {
+    return !is_reference(variable.value) && is_secret_name(variable.name);
+  });
+}
+
 std::string first_mistake(const Diagnostics& mistakes) {
   const Diagnostic& first = mistakes.front();
   return first.help.empty() ? first.message : format("{}; {}", first.message, first.help);
@@ -120,7 +126,10 @@ ServerPlan Planner::plan_server(const ClientDocument& document, std::size_t inde
   if (!server.profile.empty()) {
     leave(
         plan, Kind::wrapped,
-        format("it is wrapped already, with the profile {}", escape_for_terminal(server.profile)));
+        format("it is wrapped already, with the profile {}{}", escape_for_terminal(server.profile),
+               options_.seals && has_token(server)
+                   ? "; its tokens stay in the file: unwrap it, then wrap it with --seal"
+                   : ""));
   } else if (server.transport == clients::Transport::http) {
     leave(plan, Kind::http, "it is reached over HTTP: its code does not run on this machine");
   } else if (server.disabled) {

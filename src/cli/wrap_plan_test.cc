@@ -128,6 +128,18 @@ TEST_F(WrapPlan, TokensAreSealedOnlyOnRequest) {
   EXPECT_EQ(seals_of(plans)[0].value, "store:A_TOKEN");
 }
 
+TEST_F(WrapPlan, TokensOfAWrappedServerAreSaidToStay) {
+  Planner planner(options(true));
+  const auto plans = planner.plan(
+      document("cursor", R"("w": {"command": "capgate", "args": ["run", "--profile", "p", "--",
+                                  "x"], "env": {"A_TOKEN": "v"}},
+                            "v": {"command": "capgate", "args": ["run", "--profile", "p", "--",
+                                  "x"], "env": {"A_TOKEN": "store:A_TOKEN"}})"),
+      everything_);
+  EXPECT_NE(plans.at(0).reason.find("unwrap it, then wrap it with --seal"), std::string::npos);
+  EXPECT_EQ(plans.at(1).reason, "it is wrapped already, with the profile p");
+}
+
 TEST_F(WrapPlan, AVariableThatTheStoreCannotNameStaysAndIsSaid) {
   Planner planner(options(true));
   const auto plan =
