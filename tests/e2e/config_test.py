@@ -318,6 +318,17 @@ class Project(ConfigCase):
                 self.of_project(x={**entry, **change})
                 self.assertIn("has changed", self.refused())
 
+    def test_it_shows_no_other_file_of_the_users(self):
+        secret = self.written(os.path.join(self.other, "token"), "a-token\n")
+        os.symlink(self.other, os.path.join(self.project, "link"))
+        os.symlink(secret, os.path.join(self.project, "m.json"))
+        for manifest in (secret, "../other/token", "link/token", "m.json", "~/token"):
+            with self.subTest(manifest=manifest):
+                self.of_project(x={"manifest": manifest})
+                said = self.refused()
+                self.assertIn("a project's manifest is a file in its directory", said)
+                self.assertNotIn("a-token", said)
+
     def test_it_starts_no_program_for_a_secret(self):
         mark = os.path.join(self.tree.root, "home/mark")
         injects = {"capabilities": ["env:inject:TOKEN"]}
