@@ -15,6 +15,7 @@
 #include "clients/catalog.h"
 #include "clients/entry_manifest.h"
 #include "clients/store.h"
+#include "clients/tree.h"
 #include "core/path.h"
 
 namespace capgate::cli {
@@ -129,21 +130,33 @@ std::expected<NamedManifest, int> read_catalog(const FoundServer& entry,
                        .variables = std::move(variables)};
 }
 
+bool lies_beside(std::string_view path, const std::string& config) {
+  const std::string directory = config.substr(0, config.rfind('/') + 1);
+  return path.starts_with(directory) &&
+         !clients::file_inside(directory, path.substr(directory.size())).empty();
+}
+
 std::expected<NamedManifest, int> read_manifest(const FoundServer& entry,
                                                 const std::vector<std::string>& command,
                                                 Output& output) {
   const std::string& path = entry.server.manifest;
   if (path.starts_with(clients::catalog_prefix)) return read_catalog(entry, command, output);
-  // What stands in a project's directory may have been put there by a server.
-  const auto links = entry.layer == clients::Layer::project ? clients::Links::are_refused
-                                                            : clients::Links::are_followed;
-  auto text = clients::read_regular_file(path, links);
+  // What stands in a project's directory may have been put there by a server. A mistake is shown
+  // with its line, to the client too: no other file of the user's is read for it.
+  const bool is_project = entry.layer == clients::Layer::project;
+  if (is_project && !lies_beside(path, entry.file)) {
+    return std::unexpected(refuse(entry, "a project's manifest is a file in its directory",
+                                  "move it there, or name it in your own configuration", output));
+  }
+  auto text = clients::read_regular_file(
+      path, is_project ? clients::Links::are_refused : clients::Links::are_followed);
   if (!text) {
     output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(path),
                          std::strerror(text.error()));
     return std::unexpected(Exit::unreadable);
   }
-  return NamedManifest{.name = path, .text = *std::move(text), .variables = entry.server.variables};
+  return NamedManifest{
+      .name = path, .text = *text, .decides = *text, .variables = entry.server.variables};
 }
 
 // A misspelt variable would leave another one unbound, or bind nothing. A project's entry has those

@@ -103,6 +103,8 @@ std::expected<ChosenPolicy, int> by_project(const std::vector<FoundServer>& foun
   ChosenPolicy out{.loaded = std::move(project->loaded),
                    .command = project->entry.server.command,
                    .secrets = {.bindings = project->entry.server.secrets}};
+  // What narrows is measured by it, so who could write it could widen.
+  if (found.size() > 1) add_manifest(found[1].server.manifest, out.files);
   if (project->beyond.empty()) return out;
   const clients::Approvals approvals(approvals_directory());
   const std::string& name = project->entry.server.name;
@@ -170,6 +172,9 @@ std::expected<ChosenPolicy, int> choose_policy(const Arguments& arguments, Outpu
   for (std::string& file : clients::deciding_files(*name, config_places(arguments))) {
     out->files.push_back(std::move(file));
   }
+  // And an approval, or another server's package.
+  out->files.push_back(approvals_directory());
+  out->files.push_back(data_base());
   if (!has_entry) return out;
   const FoundServer& entry = found->front();
   out->server = *name;

@@ -9,6 +9,7 @@
 #include "cli/caller.h"
 #include "clients/approvals.h"
 #include "clients/narrow.h"
+#include "clients/profile_file.h"
 #include "core/merge.h"
 
 namespace capgate::cli {
@@ -45,7 +46,7 @@ std::vector<std::string> other_words(const ServerConfig& own, const ServerConfig
     }
   }
   if (command.empty() && !own.command.empty() && own.command != base.command) {
-    out.push_back(format("command: {}", escape_for_terminal(join(own.command, " "))));
+    out.push_back(format("command: {}", clients::print_command(own.command)));
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
+#include "cli/sealed_files.h"
 #include "cli/secret_store.h"
 #include "cli/wrap_work.h"
 
@@ -18,10 +19,18 @@ using Kind = ServerPlan::Kind;
 constexpr Option options[] = {
     {.name = "--dry-run", .help = "show what would be written, and write nothing"},
     {.name = "--yes", .help = "write without asking", .alias = "-y"},
+    {.name = "--unseal", .help = "put secrets also into a file that wrap did not take them from"},
     json_option,
 };
 
-ServerPlan plan_server(const clients::ServerEntry& server, std::size_t index) {
+// Where the secrets may go that the file names.
+struct Giving {
+  std::string target;
+  bool to_any_file = false;
+};
+
+ServerPlan plan_server(const clients::ServerEntry& server, std::size_t index,
+                       const Giving& giving) {
   ServerPlan plan{.kind = Kind::unwrap, .server = index};
   plan.profile.name = server.profile;
   if (server.profile.empty()) {
@@ -33,6 +42,13 @@ ServerPlan plan_server(const clients::ServerEntry& server, std::size_t index) {
   }
   for (const auto& variable : server.environment) {
     if (variable.value == format("store:{}", variable.name)) plan.sealed.push_back(variable.name);
+  }
+  const bool may_have = plan.sealed.empty() || giving.to_any_file ||
+                        was_sealed({.target = giving.target, .profile = server.profile});
+  if (plan.kind == Kind::unwrap && !may_have) {
+    plan.kind = Kind::problem;
+    plan.is_failure = true;
+    plan.reason = "wrap did not take its secrets from this file; if it is yours: --unseal";
   }
   return plan;
 }
@@ -55,12 +71,14 @@ std::vector<Change> changes_of(const FileWork& work, const std::vector<std::stri
   return out;
 }
 
-std::vector<ServerPlan> plan(const ClientDocument& document, const ClientDocuments& all) {
+std::vector<ServerPlan> plan(const ClientDocument& document, const ClientDocuments& all,
+                             bool to_any_file) {
+  const Giving giving{.target = document.opened.target, .to_any_file = to_any_file};
   std::vector<ServerPlan> out;
   const auto& servers = document.file.servers;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     out.push_back(is_wanted(all, servers[i].name)
-                      ? plan_server(servers[i], i)
+                      ? plan_server(servers[i], i, giving)
                       : ServerPlan{.kind = Kind::not_named, .server = i});
   }
   return out;
@@ -102,6 +120,19 @@ void remove_superfluous(const FileWork& work, std::string_view text) {
   if (sealed) clients::remove_backups(work.document.opened, *sealed);
 }
 
+// Two servers of the file may share a profile.
+void forget_unwrapped(const FileWork& work) {
+  const auto& servers = work.document.file.servers;
+  for (const ServerPlan& plan : work.plans) {
+    if (plan.kind != Kind::unwrap || plan.sealed.empty()) continue;
+    const bool is_used = std::ranges::any_of(work.plans, [&](const ServerPlan& other) {
+      return other.kind != Kind::unwrap && servers[other.server].profile == plan.profile.name;
+    });
+    if (is_used) continue;
+    forget_sealed({.target = work.document.opened.target, .profile = plan.profile.name});
+  }
+}
+
 int write(FileWork& work, Output& output) {
   flush(output);
   std::vector<std::string> values;
@@ -121,6 +152,7 @@ int write(FileWork& work, Output& output) {
     return code_of(done.error());
   }
   remove_superfluous(work, *text);
+  forget_unwrapped(work);
   work.is_written = true;
   return code;
 }
@@ -140,7 +172,10 @@ void say_done(const FileWork& work, Output& output) {
 int run(const Arguments& arguments, Output& output) {
   const WorkSteps steps{.command = "unwrap",
                         .nothing = "nothing is wrapped",
-                        .plan = plan,
+                        .plan =
+                            [&](const ClientDocument& document, const ClientDocuments& all) {
+                              return plan(document, all, arguments.has("--unseal"));
+                            },
                         .changes = [](const FileWork& work) { return changes_of(work, {}); },
                         .write =
                             [](FileWork& work, Output& said) {
@@ -162,7 +197,7 @@ Command unwrap_command() {
           .details =
               "The original commands stand in the wrapped ones, so no other file is needed, and\n"
               "what was changed meanwhile stays. Values that wrap --seal took are put back from\n"
-              "the store. Policies stay where they are.\n"
+              "the store, into the file that they were taken from. Policies stay where they are.\n"
               "Exit: 0 ok, 2 usage, 3 a file or a secret cannot be read, or not be written,\n"
               "8 a file was changed meanwhile.",
           .examples =

@@ -128,7 +128,7 @@ int check_servers(const ClientDocuments& all, Output& output) {
 }  // namespace
 
 std::string ClientDocument::name() const {
-  return client == nullptr ? "this file" : std::string(client->name);
+  return client == nullptr ? opened.target : std::string(client->name);
 }
 
 std::string ClientDocument::id() const {

@@ -37,6 +37,9 @@ const clients::EnvironmentEntry& variable_of(const ServerEntry& server, std::str
 
 // Why the store or the file could not give the very same value back; empty: it can.
 std::string_view why_not_sealable(const clients::EnvironmentEntry& variable) {
+  const bool is_name =
+      std::ranges::all_of(variable.name, [](char c) { return is_alnum(c) || c == '_'; });
+  if (!is_name) return "the store takes letters, digits and underscores as a name";
   if (!variable.plain) return "its spelling in the file could not be restored";
   if (variable.value.size() > secrets::longest_value) return "it is too long";
   if (variable.value.find_first_of(std::string_view("\0\r\n", 3)) != std::string::npos) {
@@ -63,6 +66,12 @@ std::string directory_for(const ServerEntry& server, const ClientDocument& docum
   const bool is_of_project =
       surroundings.directory != surroundings.home && path.starts_with(surroundings.directory + "/");
   return is_of_project ? surroundings.directory : surroundings.home;
+}
+
+bool has_token(const ServerEntry& server) {
+  return std::ranges::any_of(server.environment, [](const auto& variable) {
+    return !is_reference(variable.value) && is_secret_name(variable.name);
+  });
 }
 
 std::string first_mistake(const Diagnostics& mistakes) {
@@ -93,6 +102,8 @@ bool is_reference(std::string_view value) {
 
 std::vector<ServerPlan> Planner::plan(const ClientDocument& document, const ClientDocuments& all) {
   std::vector<ServerPlan> out;
+  add_used(document);
+  for (const ClientDocument& other : all.documents) add_used(other);
   for (std::size_t i = 0; i < document.file.servers.size(); ++i) {
     if (is_wanted(all, document.file.servers[i].name)) {
       out.push_back(plan_server(document, i));
@@ -103,13 +114,22 @@ std::vector<ServerPlan> Planner::plan(const ClientDocument& document, const Clie
   return out;
 }
 
+void Planner::add_used(const ClientDocument& document) {
+  for (const ServerEntry& server : document.file.servers) {
+    if (!server.profile.empty()) used_.push_back(server.profile);
+  }
+}
+
 ServerPlan Planner::plan_server(const ClientDocument& document, std::size_t index) {
   const ServerEntry& server = document.file.servers[index];
   ServerPlan plan{.server = index};
   if (!server.profile.empty()) {
     leave(
         plan, Kind::wrapped,
-        format("it is wrapped already, with the profile {}", escape_for_terminal(server.profile)));
+        format("it is wrapped already, with the profile {}{}", escape_for_terminal(server.profile),
+               options_.seals && has_token(server)
+                   ? "; its tokens stay in the file: unwrap it, then wrap it with --seal"
+                   : ""));
   } else if (server.transport == clients::Transport::http) {
     leave(plan, Kind::http, "it is reached over HTTP: its code does not run on this machine");
   } else if (server.disabled) {
@@ -213,6 +233,18 @@ bool Planner::try_name(const std::string& name, const ServerEntry& server, Serve
   return true;
 }
 
+// Another server's is never changed: it would lose its policy, and the store its secrets.
+bool Planner::take_printed(const clients::FoundServer& found, ServerPlan& plan) {
+  const bool is_anothers =
+      contains(used_, plan.profile.name) || !clients::is_for_client_of(*found.text, plan.profile);
+  if (is_anothers) {
+    return plan.sealed.empty() && clients::prints_the_same(*found.text, plan.profile);
+  }
+  plan.replaces_profile = *found.text != clients::print_profile(plan.profile);
+  plan.writes_profile = plan.replaces_profile;
+  return true;
+}
+
 // An entry that is there already holds, if it is of this command. What `wrap` itself wrote and
 // nobody changed since is brought up to date.
 bool Planner::take_found(const clients::FoundServer& found, const ServerEntry& server,
@@ -224,9 +256,7 @@ bool Planner::take_found(const clients::FoundServer& found, const ServerEntry& s
     return false;
   }
   if (found.file == plan.profile_file && clients::is_as_printed(*found.text)) {
-    plan.replaces_profile = *found.text != clients::print_profile(plan.profile);
-    plan.writes_profile = plan.replaces_profile;
-    return true;
+    return take_printed(found, plan);
   }
   const auto view = view_policy(
       found, {.home = options_.surroundings.home, .environment = environment_of(server)});

@@ -69,6 +69,7 @@ class Planner {
     std::vector<std::string> values;  // of its sealed secrets: the store has one of each
   };
 
+  void add_used(const ClientDocument& document);
   [[nodiscard]] ServerPlan plan_server(const ClientDocument& document, std::size_t index);
   void find_policy(const clients::ServerEntry& server, const ClientDocument& document,
                    ServerPlan& plan);
@@ -77,11 +78,13 @@ class Planner {
                     ServerPlan& plan);
   [[nodiscard]] bool try_name(const std::string& name, const clients::ServerEntry& server,
                               ServerPlan& plan);
+  [[nodiscard]] bool take_printed(const clients::FoundServer& found, ServerPlan& plan);
   [[nodiscard]] bool take_found(const clients::FoundServer& found,
                                 const clients::ServerEntry& server, ServerPlan& plan);
 
   PlanOptions options_;
   std::vector<Given> given_;
+  std::vector<std::string> used_;  // profiles of servers that are wrapped already
 };
 
 [[nodiscard]] std::vector<clients::Change> changes_of(const std::vector<ServerPlan>& plans,

@@ -80,6 +80,26 @@ TEST_F(WrapPlan, ProfilesAreSharedOnlyWhereTheySayTheSame) {
   EXPECT_EQ(name("kiro", "three"), "s-kiro-2");
 }
 
+TEST_F(WrapPlan, AProfileOfAnEarlierRunIsSharedOnlyWhereItSaysTheSame) {
+  const auto plan = [&](std::string_view client, const std::string& text, bool seals) {
+    Planner planner(options(seals));
+    return planner.plan(document(client, text), everything_).back();
+  };
+  const std::string server = R"("s": {"command": "one", "env": {"A_TOKEN": "value"}})";
+  const ServerPlan first = plan("cursor", server, false);
+  directory_.file("config/servers/s.yaml", clients::print_profile(first.profile));
+  EXPECT_FALSE(plan("cursor", server, false).writes_profile);
+  EXPECT_TRUE(plan("cursor", server, true).replaces_profile);
+  EXPECT_EQ(plan("kimi", server, false).profile.name, "s");
+  EXPECT_FALSE(plan("kimi", server, false).writes_profile);
+  // The other client's server would get its secret from nowhere, or get this one's.
+  EXPECT_EQ(plan("kimi", server, true).profile.name, "s-kimi");
+  const std::string wrapped =
+      R"("w": {"command": "capgate", "args": ["run", "--profile", "s", "--", "one"]}, )";
+  EXPECT_EQ(plan("cursor", wrapped + server, true).profile.name, "s-cursor");
+  EXPECT_EQ(plan("cursor", wrapped + server, false).profile.name, "s");
+}
+
 TEST_F(WrapPlan, APolicyOfAPersonHoldsAndIsNotWritten) {
   directory_.file("config/capgate.yaml",
                   "servers:\n  s: {command: [one], capabilities: [\"fs:read:/srv/**\"]}\n");
@@ -106,6 +126,31 @@ TEST_F(WrapPlan, TokensAreSealedOnlyOnRequest) {
   EXPECT_EQ(plans[0].profile.unused_secrets, std::vector<std::string>{"A_TOKEN"});
   ASSERT_EQ(seals_of(plans).size(), 1U);
   EXPECT_EQ(seals_of(plans)[0].value, "store:A_TOKEN");
+}
+
+TEST_F(WrapPlan, TokensOfAWrappedServerAreSaidToStay) {
+  Planner planner(options(true));
+  const auto plans = planner.plan(
+      document("cursor", R"("w": {"command": "capgate", "args": ["run", "--profile", "p", "--",
+                                  "x"], "env": {"A_TOKEN": "v"}},
+                            "v": {"command": "capgate", "args": ["run", "--profile", "p", "--",
+                                  "x"], "env": {"A_TOKEN": "store:A_TOKEN"}})"),
+      everything_);
+  EXPECT_NE(plans.at(0).reason.find("unwrap it, then wrap it with --seal"), std::string::npos);
+  EXPECT_EQ(plans.at(1).reason, "it is wrapped already, with the profile p");
+}
+
+TEST_F(WrapPlan, AVariableThatTheStoreCannotNameStaysAndIsSaid) {
+  Planner planner(options(true));
+  const auto plan =
+      planner
+          .plan(document("cursor",
+                         R"("s": {"command": "x", "env": {"--a_TOKEN": "v", "B_TOKEN": "v"}})"),
+                everything_)
+          .at(0);
+  EXPECT_EQ(plan.sealed, std::vector<std::string>{"B_TOKEN"});
+  ASSERT_EQ(plan.unsealable.size(), 1U);
+  EXPECT_NE(plan.unsealable[0].find("--a_TOKEN stays"), std::string::npos);
 }
 
 TEST(SecretNames, AreKnownByTheirEnds) {

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/caller.h"
 #include "cli/exit.h"
+#include "cli/sealed_files.h"
 #include "clients/catalog.h"
 #include "clients/install.h"
 #include "sys/file.h"
@@ -171,6 +172,12 @@ std::expected<void, int> WrapWriter::store_secrets(const FileWork& work, Output&
       const auto variable = std::ranges::find(variables, name, &clients::EnvironmentEntry::name);
       const SecretPlace place{.server = plan.profile.name, .name = name};
       if (auto done = store->set(place, variable->value, key, output); !done) return done;
+    }
+    const auto noted =
+        note_sealed({.target = work.document.opened.target, .profile = plan.profile.name});
+    if (!noted) {
+      say(noted.error(), output);
+      return std::unexpected(code_of(noted.error()));
     }
   }
   return {};

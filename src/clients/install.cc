@@ -154,12 +154,20 @@ Stored<Installed> install(const Store& store, const Package& package,
   const sys::Fd held = TRY(lock_store(store, options));
   if (auto done = clear_staging(store); !done) return std::unexpected(std::move(done).error());
   Lock lock = TRY(read_lock(store));
-  if (const LockedPackage* found = find_locked(lock, package); found != nullptr && !options.again) {
+  const LockedPackage* found = find_locked(lock, package);
+  const bool lacks_scripts = found != nullptr && options.scripts && !found->scripts;
+  if (found != nullptr && !options.again && !lacks_scripts) {
     struct stat info{};
     if (::lstat(store.directory_of(*found).c_str(), &info) == 0) return describe(store, *found);
   }
   const Work work{.package = package, .options = options, .staging = store.staging() + "/work"};
   LockedPackage made = TRY(make_tree(work));
+  // What the registry says is written only if it can be read again, with the other packages.
+  if (!parse_lock(print(Lock{.packages = {made}}))) {
+    return refuse(
+        format("what the registry says of {} cannot be kept in capgate.lock", print(package)),
+        "its version and its hash must be plain and short");
+  }
   if (auto done = move_tree(store, work, made); !done) {
     return std::unexpected(std::move(done).error());
   }

@@ -42,8 +42,9 @@ Stored<Python> find_python(const Work& work) {
 std::string configured_index(const Work& work, const Python& python) {
   if (!work.options.registry.empty()) return work.options.registry;
   if (std::string set = variable_of(work, "PIP_INDEX_URL"); !set.empty()) return set;
+  // Isolated: asked in HOME, Python would import what lies there under a name of its own.
   const auto asked =
-      ask_tool(work, {python.program, "-m", "pip", "config", "get", "global.index-url"});
+      ask_tool(work, {python.program, "-I", "-m", "pip", "config", "get", "global.index-url"});
   const std::string_view text = asked ? trim(*asked) : std::string_view();
   return std::string(text.empty() ? default_index : text);
 }

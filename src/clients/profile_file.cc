@@ -91,10 +91,15 @@ std::string list(const std::vector<std::string>& words) {
   return out + "]";
 }
 
+// The only line that names the client.
+std::string made_for(const Profile& profile) {
+  return comment("", format("Written by `capgate wrap` for {}, read by `capgate run --profile {}`.",
+                            profile.client, profile.name));
+}
+
 std::string opening(const Profile& profile) {
   std::string out = comment("", format("What the MCP server \"{}\" may do.", profile.server));
-  out += comment("", format("Written by `capgate wrap` for {}, read by `capgate run --profile {}`.",
-                            profile.client, profile.name));
+  out += made_for(profile);
   out += comment("", "It is yours: what you change here, `wrap` leaves as it is.");
   return out;
 }
@@ -155,6 +160,13 @@ std::string mark_of(std::string_view text) {
   return format("{}{}\n", mark_start, sha256_hex(text));
 }
 
+// With its end; empty if there is none.
+std::string_view line_after_first(std::string_view text) {
+  const std::size_t begin = text.find('\n');
+  const std::size_t end = begin == text.npos ? text.npos : text.find('\n', begin + 1);
+  return end == text.npos ? std::string_view() : text.substr(begin + 1, end - begin);
+}
+
 bool is_shell_safe(char c) { return is_alnum(c) || std::string_view("@%+=:,./-_~^").contains(c); }
 
 }  // namespace
@@ -180,6 +192,21 @@ std::string print_profile(const Profile& profile) {
 bool is_as_printed(std::string_view text) {
   const std::size_t mark = text.rfind(mark_start);
   return mark != std::string_view::npos && text.substr(mark) == mark_of(text.substr(0, mark));
+}
+
+bool is_for_client_of(std::string_view text, const Profile& profile) {
+  return line_after_first(text) == made_for(profile);
+}
+
+bool prints_the_same(std::string_view text, const Profile& profile) {
+  const std::string other = print_profile(profile);
+  const auto without = [](std::string_view all) {
+    const std::string_view line = line_after_first(all);
+    std::string out(all.substr(0, std::min(all.rfind(mark_start), all.size())));
+    if (!line.empty()) out.erase(static_cast<std::size_t>(line.data() - all.data()), line.size());
+    return out;
+  };
+  return without(text) == without(other);
 }
 
 std::string profile_name(std::string_view server) {

@@ -38,6 +38,9 @@ struct Profile {
 // Its last line is a hash of the rest, by which a file that nobody changed is known.
 [[nodiscard]] std::string print_profile(const Profile& profile);
 [[nodiscard]] bool is_as_printed(std::string_view text);
+// Was this text made for the same client, and does it say the same but for the client?
+[[nodiscard]] bool is_for_client_of(std::string_view text, const Profile& profile);
+[[nodiscard]] bool prints_the_same(std::string_view text, const Profile& profile);
 
 // A name for --profile from a name that may be anything: "My Server!" -> "My-Server".
 [[nodiscard]] std::string profile_name(std::string_view server);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -244,6 +245,29 @@ TEST_F(StoreTest, NamesOfADirectoryAreListed) {
   EXPECT_EQ(names_inside(root_, "."), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(names_inside(root_, "a"), std::vector<std::string>{"c"});
   EXPECT_TRUE(names_inside(root_, "missing").empty());
+}
+
+TEST_F(StoreTest, ATreeIsRemovedHoweverDeepItIs) {
+  const std::string tree = root_ + "/tree";
+  fs::create_directories(tree + "/removed-0/a");
+  std::ofstream(tree + "/removed-1") << "x";
+  int at = ::open(tree.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  for (int level = 0; level < 3000; ++level) {
+    ASSERT_EQ(::mkdirat(at, "d", 0700), 0);
+    const int next = ::openat(at, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ASSERT_EQ(::fchmod(at, 0500), 0);
+    ::close(at);
+    at = next;
+  }
+  ::close(at);
+  struct rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const struct rlimit few{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const bool is_removed = remove_tree(tree);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_TRUE(is_removed);
+  EXPECT_FALSE(fs::exists(tree));
 }
 
 TEST_F(StoreTest, ATreeIsRemovedWithoutFollowingLinks) {

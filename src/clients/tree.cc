@@ -196,26 +196,63 @@ Stored<void> settle(int root, const Entry& entry) {
   return {};
 }
 
-bool remove_below(int directory, const std::string& name) {
+// False where it is a directory, which then has the bits that it takes to empty and to move it.
+std::expected<bool, int> remove_file(int directory, const std::string& name) {
   if (::unlinkat(directory, name.c_str(), 0) == 0 || errno == ENOENT) return true;
-  if (errno != EISDIR && errno != EPERM) return false;
-  // A directory may lack the bits that it takes to empty it.
+  if (errno != EISDIR && errno != EPERM) return std::unexpected(errno);
   (void)::fchmodat(directory, name.c_str(), 0700, AT_SYMLINK_NOFOLLOW);
-  const int inner =
-      ::openat(directory, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  DIR* listing = inner < 0 ? nullptr : ::fdopendir(inner);
-  if (listing == nullptr) {
-    if (inner >= 0) ::close(inner);
-    return false;
-  }
-  bool all = true;
-  while (const dirent* entry = ::readdir(listing)) {
-    const std::string below = entry->d_name;
-    if (below != "." && below != "..") all &= remove_below(::dirfd(listing), below);
-  }
-  ::closedir(listing);
-  return ::unlinkat(directory, name.c_str(), AT_REMOVEDIR) == 0 && all;
+  return false;
 }
+
+// Takes a tree away level by level, with two directories open at most: a package may nest deeper
+// than this process may have files open.
+class Removal {
+ public:
+  explicit Removal(const std::string& directory)
+      : path_(directory), top_(open_directory(directory)) {}
+
+  [[nodiscard]] bool run() {
+    if (top_.get() < 0) return false;
+    for (;;) {
+      const auto names = list(top_.get(), path_);
+      if (!names) return false;
+      if (names->empty()) return ::rmdir(path_.c_str()) == 0;
+      for (const std::string& name : *names) {
+        if (!remove(name)) return false;
+      }
+    }
+  }
+
+ private:
+  // A directory gives its own ones to the top.
+  bool remove(const std::string& name) {
+    const auto removed = remove_file(top_.get(), name);
+    if (!removed || *removed) return removed.has_value();
+    const sys::Fd inner(
+        ::openat(top_.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (inner.get() < 0) return false;
+    const auto names = list(inner.get(), path_);
+    if (!names) return false;
+    for (const std::string& below : *names) {
+      const auto gone = remove_file(inner.get(), below);
+      if (!gone || (!*gone && !move_up(inner.get(), below))) return false;
+    }
+    return ::unlinkat(top_.get(), name.c_str(), AT_REMOVEDIR) == 0;
+  }
+
+  bool move_up(int from, const std::string& name) {
+    for (;;) {
+      const std::string to = format("removed-{}", moved_++);
+      if (::renameat(from, name.c_str(), top_.get(), to.c_str()) == 0) return true;
+      const bool is_taken = errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR;
+      if (!is_taken) return false;
+    }
+  }
+
+  std::string path_;
+  sys::Fd top_;
+  std::size_t moved_ = 0;
+};
 
 // "./dist/../index.js" is "index.js"; nothing if it starts above itself or is absolute.
 std::string plain_below(std::string_view path) {
@@ -301,6 +338,9 @@ std::vector<std::string> names_inside(const std::string& directory, std::string_
   return list(inner.get(), directory).value_or(std::vector<std::string>());
 }
 
-bool remove_tree(const std::string& directory) { return remove_below(AT_FDCWD, directory); }
+bool remove_tree(const std::string& directory) {
+  const auto removed = remove_file(AT_FDCWD, directory);
+  return removed && (*removed || Removal(directory).run());
+}
 
 }  // namespace capgate::clients

@@ -306,8 +306,8 @@ class Project(ConfigCase):
         self.refused()
         self.approve()
         self.assertEqual(self.seen(), ["-", "seen"])
-        self.written(manifest, json.dumps(launch.server("fs:read:${DIR}", "env:read:LANG")))
-        self.refused()
+        self.written(manifest, json.dumps(launch.server("fs:read:${DIR}", "fs:read:/usr/lib")))
+        self.assertIn("has changed since you approved it", self.refused())
         self.written(manifest, json.dumps(launch.server("fs:read:${DIR}")))
         self.assertEqual(self.seen(), ["-", "seen"])
         for change in ({"variables": {"DIR": self.tree.root + "/work"}},
@@ -315,6 +315,17 @@ class Project(ConfigCase):
             with self.subTest(change=change):
                 self.of_project(x={**entry, **change})
                 self.assertIn("has changed", self.refused())
+
+    def test_it_shows_no_other_file_of_the_users(self):
+        secret = self.written(os.path.join(self.other, "token"), "a-token\n")
+        os.symlink(self.other, os.path.join(self.project, "link"))
+        os.symlink(secret, os.path.join(self.project, "m.json"))
+        for manifest in (secret, "../other/token", "link/token", "m.json", "~/token"):
+            with self.subTest(manifest=manifest):
+                self.of_project(x={"manifest": manifest})
+                said = self.refused()
+                self.assertIn("a project's manifest is a file in its directory", said)
+                self.assertNotIn("a-token", said)
 
     def test_it_starts_no_program_for_a_secret(self):
         mark = os.path.join(self.tree.root, "home/mark")
@@ -375,6 +386,25 @@ class WritablePlaces(ConfigCase):
         outside = self.written(os.path.join(self.other, "m.json"),
                                json.dumps(launch.server(f"fs:write:{self.work}")))
         self.assertEqual(self.output(["-m", outside], ["/bin/echo", "started"]), "started\n")
+
+    def test_nor_the_one_that_a_project_is_measured_by(self):
+        manifest = self.file("m.json", json.dumps(launch.server(f"fs:write:{self.work}")))
+        self.user(x={"manifest": manifest})
+        self.of_project(x={"capabilities": [f"fs:write:{self.work}"]})
+        self.assert_not_its_own(self.refused(), manifest)
+        self.of_project(x={"capabilities": [f"fs:read:{self.work}"]})
+        self.assertEqual(self.seen(), ["-", "-"])
+
+    def test_approvals_and_packages_are_no_place_to_write(self):
+        for name, below in (("XDG_STATE_HOME", "capgate/approved"), ("XDG_DATA_HOME", "capgate")):
+            for made in (below, ""):
+                with self.subTest(variable=name, made=made):
+                    base = self.made(f"{name}{len(made)}")
+                    self.made(f"{name}{len(made)}/{made}".rstrip("/"))
+                    env = self.environment(**{name: base})
+                    words = ["--profile", "x", *allow(f"fs:write:{base}")]
+                    said = self.refusal(words, env=env)
+                    self.assert_not_its_own(said, os.path.join(base, below))
 
     def test_a_link_out_of_it_is_refused(self):
         outside = self.written(os.path.join(self.other, "m.json"),

@@ -222,6 +222,18 @@ console.log(JSON.stringify([
         self.assertIn("EINTEGRITY", err)
         self.assertEqual(self.lock(), before)
 
+    def test_a_hash_that_cannot_be_kept_leaves_the_lock_as_it_was(self):
+        self.tiny("good-mcp")
+        self.install("npm:good-mcp")
+        integrity = self.tiny("long-mcp")
+        kind, page = self.registry.pages["/long-mcp"]
+        many = integrity + "".join(f" sha512-{i:085}A==" for i in range(20))
+        self.registry.pages["/long-mcp"] = (kind, page.replace(integrity.encode(), many.encode()))
+        _, err = self.install("npm:long-mcp", code=1)
+        self.assertIn("cannot be kept in capgate.lock", err)
+        self.assertEqual([each["name"] for each in self.lock()], ["good-mcp"])
+        self.assertEqual(self.tools(["npx", "-y", "good-mcp"]), [("greet", "")])
+
     def test_words_that_are_no_package_are_refused(self):
         for word in ("tiny-mcp", "npm:../a", "npm:a@file:b", "npm:-g", "pypi:a @ http://b"):
             self.install(word, code=2)
@@ -250,6 +262,14 @@ class Scripts(InstallCase):
         self.assertIn("scripts of its packages ran", err)
         self.assertTrue(os.path.exists(self.marker()))
         self.assertTrue(self.lock()[0]["scripts"])
+
+    def test_they_run_also_where_it_is_installed_without_them(self):
+        fields, files = script("require('fs').writeFileSync('ran', 'x')")
+        self.tiny(fields=fields, files=files)
+        self.install("npm:tiny-mcp")
+        self.install("npm:tiny-mcp", "--allow-scripts")
+        ran = os.path.join(self.installed("tiny-mcp"), "node_modules/tiny-mcp/ran")
+        self.assertTrue(os.path.exists(ran))
 
     def test_they_reach_the_registry_and_nothing_else(self):
         fields, files = script("""

@@ -450,15 +450,47 @@ class Sealing:
         self.assertFalse(os.path.exists(os.path.join(self.home, ".local/share/capgate")))
 
     def test_two_clients_with_two_tokens_keep_both(self):
+        self.keep_both((("--yes", "--seal"),))
+
+    def test_also_one_after_the_other(self):
+        self.keep_both((("cursor", "--yes", "--seal"), ("kimi", "--yes", "--seal")))
+
+    def keep_both(self, runs):
         paths = {}
         for name, token in ((CURSOR, "one-token"), (".kimi/mcp.json", "another-token")):
             server = {"command": "a-server", "env": {"A_TOKEN": token}}
             paths[name] = self.config(name, json.dumps({"mcpServers": {"a": server}}))
         before = {path: self.read(path) for path in paths.values()}
-        self.wrap("--yes", "--seal")
+        for words in runs:
+            self.wrap(*words)
         self.unwrap("--yes")
         for path, text in before.items():
             self.assertEqual(self.read(path), text)
+
+    def test_a_later_client_leaves_the_policy_of_the_first(self):
+        for name in (CURSOR, ".kimi/mcp.json"):
+            server = {"command": "a-server", "env": {"A_TOKEN": "a-token"}}
+            self.config(name, json.dumps({"mcpServers": {"a": server}}))
+        self.wrap("cursor", "--yes", "--seal")
+        profile = os.path.join(self.home, ".config/capgate/servers/a.yaml")
+        before = self.read(profile)
+        self.wrap("kimi", "--yes")
+        self.assertEqual(self.read(profile), before)
+
+    def test_a_token_goes_back_only_where_it_came_from(self):
+        self.config(CURSOR, json.dumps({"mcpServers": {"a": {
+            "command": "a-server", "env": {"A_TOKEN": "a-token"}}}}))
+        self.wrap("cursor", "--yes", "--seal")
+        # As a server could write it into a directory of its own.
+        text = json.dumps({"mcpServers": {"b": {
+            "command": "capgate", "args": ["run", "--profile", "a", "--", "a-server"],
+            "env": {"A_TOKEN": "store:A_TOKEN"}}}})
+        planted = self.config(".kimi/mcp.json", text)
+        out, _ = self.unwrap("kimi", "--yes", code=3)
+        self.assertIn("did not take its secrets from this file", out)
+        self.assertEqual(self.read(planted), text)
+        self.unwrap("kimi", "--yes", "--unseal")
+        self.assertIn("a-token", self.read(planted))
 
     def test_a_server_whose_token_is_gone_stays_wrapped(self):
         path = self.client("opencode")
