@@ -161,7 +161,7 @@ Stored<Installed> install(const Store& store, const Package& package,
     if (::lstat(store.directory_of(*found).c_str(), &info) == 0) return describe(store, *found);
   }
   const Work work{.package = package, .options = options, .staging = store.staging() + "/work"};
-  LockedPackage made = TRY(make_tree(work));
+  const LockedPackage made = TRY(make_tree(work));
   // What the registry says is written only if it can be read again, with the other packages.
   if (!parse_lock(print(Lock{.packages = {made}}))) {
     return refuse(
@@ -175,7 +175,7 @@ Stored<Installed> install(const Store& store, const Package& package,
   lock.packages.push_back(made);
   if (auto done = replace_lock(store, lock); !done) return std::unexpected(std::move(done).error());
   sweep(store, lock);
-  (void)clear_staging(store);
+  (void)clear_staging(store).has_value();  // what stays is removed by the next install
   return describe(store, made);
 }
 
@@ -189,7 +189,7 @@ Stored<bool> remove_installed(const Store& store, const Package& package) {
   if (gone == 0) return false;
   if (auto done = replace_lock(store, lock); !done) return std::unexpected(std::move(done).error());
   sweep(store, lock);
-  (void)clear_staging(store);
+  (void)clear_staging(store).has_value();  // what stays is removed by the next install
   return true;
 }
 

@@ -97,7 +97,7 @@ std::string write_certificates(const Work& work, const std::vector<std::string>&
   for (const std::string& path : more) {
     if (path.starts_with('/')) all += read_bundle(path);
   }
-  std::string out = work.staging + "/certificates.pem";
+  const std::string out = work.staging + "/certificates.pem";
   return write_text(out, all) ? out : "";
 }
 

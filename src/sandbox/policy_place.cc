@@ -49,7 +49,7 @@ std::vector<Way> ways_to(const std::string& path) {
       if (!way.empty()) way.pop_back();
       continue;
     }
-    std::string at = format("{}/{}", way.empty() ? "" : way.back().path, name);
+    const std::string at = format("{}/{}", way.empty() ? "" : way.back().path, name);
     const auto identity = identify(at);
     if (!identity) break;
     way.push_back({.directory = way.empty() ? *root : way.back().identity,
