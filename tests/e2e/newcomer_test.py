@@ -104,9 +104,9 @@ class Person:
         self.home = os.path.join(self.tree.root, "home")
         self.own(self.tree.root, 0o755)
         self.notes = self.directory("notes")
-        self.hidden = self.write("hidden.txt", "not for servers")
-        self.write("notes/note.txt", "a note")
         self.token = f"ghp_{secrets.token_hex(18)}"
+        self.write("notes/note.txt", "a note")
+        self.hidden = self.write("hidden.txt", "not for servers")
 
     def own(self, path, mode):
         os.chown(path, self.uid, self.uid)
@@ -116,21 +116,18 @@ class Person:
         return os.path.join(self.home, name)
 
     def directory(self, name):
-        at = self.home
-        for part in ("", *name.split("/")):
-            at = os.path.join(at, part) if part else at
-            if not os.path.isdir(at):
-                os.mkdir(at)
-                self.own(at, 0o755)
-        return at
+        """Makes it in HOME with its parents, all of the user's."""
+        path = os.path.normpath(self.path(name))
+        if not os.path.isdir(path):
+            self.directory(os.path.dirname(path))
+            os.mkdir(path)
+            self.own(path, 0o755)
+        return path
 
     def write(self, name, text, mode=0o644):
-        if "/" in name:
-            self.directory(os.path.dirname(name))
-        text = text.replace("%NOTES%", getattr(self, "notes", "")).replace(
-            "%TOKEN%", getattr(self, "token", ""))
+        self.directory(os.path.dirname(name))
         with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(text.replace("%NOTES%", self.notes).replace("%TOKEN%", self.token))
         self.own(self.path(name), mode)
         return self.path(name)
 
@@ -281,15 +278,10 @@ class NewcomerCase(unittest.TestCase):
             self.assertIn("acme/box", found)
         self.assert_token_received(times=len(clients_lab.CLIENTS))
 
-    def assert_the_inspector_can_use_all(self):
-        note = os.path.join(self.person.notes, "note.txt")
-        self.assertEqual(self.person.inspect(CURSOR, "filesystem", "read_text_file", path=note),
-                         "a note")
+    def assert_the_inspector_finds_a_repository(self):
         self.assertIn("acme/box", self.person.inspect(CURSOR, "github", "search_repositories",
                                                       query="box"))
         self.assert_token_received(times=1)
-        self.assertIn("origin api.example.test", self.person.inspect(
-            CURSOR, "fetch", "fetch_txt", url="http://api.example.test/"))
 
     def assert_unwrap_gives_everything_back(self):
         self.person.capgate("unwrap", "--yes")
@@ -373,7 +365,12 @@ class Wrapped(NewcomerCase):
         self.assertEqual(control.stdout, b"stub\n")
 
     def test_the_inspector_can_use_all(self):
-        self.assert_the_inspector_can_use_all()
+        note = os.path.join(self.person.notes, "note.txt")
+        self.assertEqual(self.person.inspect(CURSOR, "filesystem", "read_text_file", path=note),
+                         "a note")
+        self.assertIn("origin api.example.test", self.person.inspect(
+            CURSOR, "fetch", "fetch_txt", url="http://api.example.test/"))
+        self.assert_the_inspector_finds_a_repository()
 
     def test_unwrap_gives_everything_back(self):
         self.assert_unwrap_gives_everything_back()
@@ -397,8 +394,8 @@ class Sealed(NewcomerCase):
     def test_the_api_gets_the_token(self):
         self.assert_github_works()
 
-    def test_the_inspector_can_use_all(self):
-        self.assert_the_inspector_can_use_all()
+    def test_the_inspector_finds_a_repository(self):
+        self.assert_the_inspector_finds_a_repository()
 
     def test_unwrap_gives_everything_back(self):
         self.assert_unwrap_gives_everything_back()
@@ -424,22 +421,21 @@ class OtherFiles(unittest.TestCase):
         self.addCleanup(unwrap)
         return "".join(said)
 
-    def assert_notes_are_read(self, entry):
+    def assert_notes_are_read(self, entry, client):
         self.assertEqual(entry.command, os.path.realpath(launch.CAPGATE))
         note = os.path.join(self.person.notes, "note.txt")
-        for client in clients_lab.CLIENTS:
-            results, _ = self.person.talk(entry, client, call("read_text_file", path=note),
-                                          call("read_text_file", path=self.person.hidden))
-            self.assertEqual(results[0], {"text": "a note"})
-            self.assertIn("error", results[1])
+        (text,), _ = self.person.talk(entry, client, call("read_text_file", path=note))
+        self.assertEqual(text, {"text": "a note"})
 
     def test_vs_code(self):
         self.wrap(CODE, CODE_TEXT)
-        self.assert_notes_are_read(self.person.servers(CODE, "servers")["notes"])
+        self.assert_notes_are_read(self.person.servers(CODE, "servers")["notes"],
+                                   clients_lab.SDK_1)
 
     def test_codex(self):
         self.wrap(CODEX, CODEX_TEXT)
-        self.assert_notes_are_read(self.person.servers(CODEX, "mcp_servers")["notes"])
+        self.assert_notes_are_read(self.person.servers(CODEX, "mcp_servers")["notes"],
+                                   clients_lab.SDK_2)
 
     def test_an_unknown_server_gets_nothing_and_it_is_told_what_to_do(self):
         entry = {"command": launch.PYTHON, "args": ["-c", LOCAL_SERVER]}
