@@ -179,16 +179,24 @@ class Person:
 
     def talk(self, entry, client, *steps):
         """What the server answers, and what it and capgate say on stderr."""
-        answer = clients_lab.talk(entry, client, steps, uid=0, env={"HOME": self.home},
-                                  through=self.through)
-        if "error" in answer:
-            raise AssertionError(answer)
-        return answer["results"][1:], answer["stderr"]
+        return heard(clients_lab.talk(entry, client, steps, uid=0, env={"HOME": self.home},
+                                      through=self.through))
+
+    def talk_at_once(self, entry, *steps):
+        """The same for each line of the SDK, both at the same time."""
+        return [heard(answer) for answer in clients_lab.talk_at_once(
+            entry, steps, uid=0, env={"HOME": self.home}, through=self.through)]
 
     def inspect(self, config, server, tool, **arguments):
         result = clients_lab.inspect(self.path(config), server, tool, uid=0,
                                      env={"HOME": self.home}, through=self.through, **arguments)
         return result["content"][0]["text"]
+
+
+def heard(answer):
+    if "error" in answer:
+        raise AssertionError(answer)
+    return answer["results"][1:], answer["stderr"]
 
 
 class People:
@@ -257,13 +265,10 @@ class NewcomerCase(unittest.TestCase):
 
     def answers(self, server, *steps):
         """For each client: the texts of these calls, which must all be answered."""
-        entry = self.person.servers(DESKTOP)[server]
-        for client in clients_lab.CLIENTS:
-            with self.subTest(client=client):
-                results, said = self.person.talk(entry, client, *steps)
-                for result in results:
-                    self.assertIn("text", result, said)
-                yield [result["text"] for result in results]
+        for results, said in self.person.talk_at_once(self.person.servers(DESKTOP)[server], *steps):
+            for result in results:
+                self.assertIn("text", result, said)
+            yield [result["text"] for result in results]
 
     def assert_token_received(self, times):
         """So many requests came to the API, each with the real token."""
@@ -304,12 +309,13 @@ class Wrapped(NewcomerCase):
     def test_files_in_the_directory_are_read_and_written(self):
         note = os.path.join(self.person.notes, "note.txt")
         new = os.path.join(self.person.notes, "new.txt")
-        for text, _ in self.answers("filesystem", call("read_text_file", path=note),
-                                    call("write_file", path=new, content="by a server")):
-            self.assertEqual(text, "a note")
-            self.assertEqual(read(new), b"by a server")
-            self.assertEqual(os.stat(new).st_uid, self.uid)
-            os.unlink(new)
+        for text, _, written in self.answers(
+                "filesystem", call("read_text_file", path=note),
+                call("write_file", path=new, content="by a server"),
+                call("read_text_file", path=new)):
+            self.assertEqual((text, written), ("a note", "by a server"))
+        self.assertEqual(read(new), b"by a server")
+        self.assertEqual(os.stat(new).st_uid, self.uid)
 
     def test_other_files_do_not_exist_whatever_the_server_lets_through(self):
         entry = self.person.servers(DESKTOP)["filesystem"]
@@ -350,11 +356,10 @@ class Wrapped(NewcomerCase):
 
     def test_pages_are_fetched_by_name_but_not_from_private_addresses(self):
         entry = self.person.servers(DESKTOP)["fetch"]
-        for client in clients_lab.CLIENTS:
-            (page, named, numbered), said = self.person.talk(
-                entry, client, call("fetch_txt", url="http://api.example.test/"),
+        for (page, named, numbered), said in self.person.talk_at_once(
+                entry, call("fetch_txt", url="http://api.example.test/"),
                 call("fetch_txt", url="http://private.example.test/"),
-                call("fetch_txt", url=f"http://{addresses.PRIVATE}/"))
+                call("fetch_txt", url=f"http://{addresses.PRIVATE}/")):
             self.assertIn("origin api.example.test", page["text"])
             # The server was content with the name; capgate was not.
             self.assertIn("error", named)
