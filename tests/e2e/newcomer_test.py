@@ -1,7 +1,9 @@
-"""What a new user does: `capgate wrap --yes` on the files of their clients, in a fresh HOME. Packages
-come from the registry that npm is configured for. The clients then start the servers exactly as
-the wrapped files say, in a network of the test's own, and call their tools; `capgate unwrap` gives
-back the very same files."""
+"""What a new user does: `capgate wrap --yes` on the files of their clients, in a fresh HOME.
+
+Packages come from the registry that npm is configured for. The clients then start the servers
+exactly as the wrapped files say, in a network of the test's own, and call their tools; `capgate
+unwrap` gives back the very same files.
+"""
 
 import json
 import os
@@ -96,7 +98,7 @@ for line in sys.stdin:
 
 
 class Person:
-    """A user with a fresh HOME, who has a directory of notes and a file that is nobody's business."""
+    """A user with a fresh HOME, a directory of notes, and a file that is nobody's business."""
 
     def __init__(self, uid):
         self.uid = uid
@@ -164,11 +166,12 @@ class Person:
 
     @property
     def through(self):
-        """The words that start a client in the lab, where this user owns HOME. Without a terminal."""
+        """The words that start a client in the lab, without a terminal."""
         lab = Module.lab
         if self.uid != 0:
             return ["/usr/bin/setsid", *lab.enter([])]
-        # The lab's root is an ordinary user of the machine. The machine's takes its network only.
+        # To the lab's users the files of the machine's root are nobody's, and among its processes
+        # that root can make no sandbox: it takes the network, and the files that belong to it.
         places = (f"mount --bind {lab.root}/resolv.conf /etc/resolv.conf && "
                   f"mount --bind {lab.root}/roots /etc/ssl/certs && exec \"$@\"")
         return ["/usr/bin/setsid", "/usr/bin/nsenter", f"--target={lab.pid}", "--net", "--",
@@ -454,7 +457,7 @@ class OtherFiles(unittest.TestCase):
 
 
 class OtherVersion(unittest.TestCase):
-    """A catalog entry says nothing about versions that it is not for. The registry is the test's."""
+    """A catalog entry says nothing about versions that it is not for. The registry is our own."""
 
     def setUp(self):
         self.person = Person(launch.ORDINARY)
