@@ -4,8 +4,9 @@
     answer = clients_lab.talk(config["files"], clients_lab.SDK_1, [clients_lab.call("read", path="/x")],
                               uid=12345, env={"HOME": home})
 
-Every server is started with exactly the `command`, `args` and `env` of its entry, as the client of that
-file would do it. `through` are words that start the client somewhere else, as those of a lab's `enter`.
+Every server is started with exactly the `command`, `args` and `env` of its entry, as the client of
+that file would do it. `through` are words that start the client somewhere else, as those of a lab's
+`enter`.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ import subprocess
 
 import launch
 import npm_servers
+from cases import stop
 from wrap_cases import parse
 
 # The official clients, both lines of the SDK; see drive.mjs.
@@ -57,11 +59,18 @@ def install_inspector():
             file.write(wanted)
 
 
-def _finish(command, stdin, *, uid, env):
-    """What a client prints that must end well."""
+def _start(command, stdin, *, uid, env):
     process = launch.start(command, {"fds": []}, uid=uid, env={"PATH": os.defpath, **env})
+    process.stdin.write(stdin)
+    process.stdin.close()
+    process.stdin = None
+    return process
+
+
+def _finish(process):
+    """What a client prints that must end well."""
     try:
-        stdout, stderr = process.communicate(stdin, CONVERSATION_SECONDS)
+        stdout, stderr = process.communicate(timeout=CONVERSATION_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.communicate()
@@ -74,9 +83,9 @@ def _finish(command, stdin, *, uid, env):
 def inspect(config, server, tool, *, uid, env, through=(), **arguments):
     """The result of one call of a tool by the inspector's command line, which reads the file itself."""
     words = [word for name, value in arguments.items() for word in ("--tool-arg", f"{name}={value}")]
-    return _finish([*through, launch.NODE, INSPECTOR, "--cli", "--config", config, "--server", server,
-                    "--method", "tools/call", "--tool-name", tool, *words], None, uid=uid,
-                   env={"MCP_INSPECTOR_SECRET_STORE": "memory", **env})
+    return _finish(_start([*through, launch.NODE, INSPECTOR, "--cli", "--config", config, "--server",
+                           server, "--method", "tools/call", "--tool-name", tool, *words], b"",
+                          uid=uid, env={"MCP_INSPECTOR_SECRET_STORE": "memory", **env}))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,10 +115,25 @@ def call(tool, **arguments):
     return {"call": tool, "arguments": arguments}
 
 
-def talk(entry, client, steps, *, uid, env, cwd="/", through=()):
-    """What the client is told by the server of this entry: see `answer` in drive.mjs. `env` are the
-    variables of the client itself, of which a server gets what the client passes on."""
+def talk(entry, client, steps, **options):
+    """What the client is told by the server of this entry: see `answer` in drive.mjs."""
+    return _finish(_start_talk(entry, client, steps, **options))
+
+
+def talk_at_once(entry, steps, **options):
+    """The same for each of CLIENTS, all at the same time."""
+    processes = [_start_talk(entry, client, steps, **options) for client in CLIENTS]
+    try:
+        return [_finish(process) for process in processes]
+    finally:
+        for process in processes:
+            stop(process)
+
+
+def _start_talk(entry, client, steps, *, uid, env, cwd="/", through=()):
+    """`env` are the variables of the client itself, of which a server gets what the client passes
+    on."""
     order = {"client": client, "command": entry.words, "env": {**env, **entry.env}, "cwd": cwd,
              "steps": [{"list": True}, *steps]}
-    return _finish([*through, launch.NODE, npm_servers.DRIVE], json.dumps(order).encode(), uid=uid,
-                   env=env)
+    return _start([*through, launch.NODE, npm_servers.DRIVE], json.dumps(order).encode(), uid=uid,
+                  env=env)

@@ -1,7 +1,9 @@
-"""What a new user does: `capgate wrap --yes` on the files of their clients, in a fresh HOME. Packages
-come from the registry that npm is configured for. The clients then start the servers exactly as
-the wrapped files say, in a network of the test's own, and call their tools; `capgate unwrap` gives
-back the very same files."""
+"""What a new user does: `capgate wrap --yes` on the files of their clients, in a fresh HOME.
+
+Packages come from the registry that npm is configured for. The clients then start the servers
+exactly as the wrapped files say, in a network of the test's own, and call their tools; `capgate
+unwrap` gives back the very same files.
+"""
 
 import json
 import os
@@ -96,7 +98,7 @@ for line in sys.stdin:
 
 
 class Person:
-    """A user with a fresh HOME, who has a directory of notes and a file that is nobody's business."""
+    """A user with a fresh HOME, a directory of notes, and a file that is nobody's business."""
 
     def __init__(self, uid):
         self.uid = uid
@@ -104,9 +106,9 @@ class Person:
         self.home = os.path.join(self.tree.root, "home")
         self.own(self.tree.root, 0o755)
         self.notes = self.directory("notes")
-        self.hidden = self.write("hidden.txt", "not for servers")
-        self.write("notes/note.txt", "a note")
         self.token = f"ghp_{secrets.token_hex(18)}"
+        self.write("notes/note.txt", "a note")
+        self.hidden = self.write("hidden.txt", "not for servers")
 
     def own(self, path, mode):
         os.chown(path, self.uid, self.uid)
@@ -116,21 +118,18 @@ class Person:
         return os.path.join(self.home, name)
 
     def directory(self, name):
-        at = self.home
-        for part in ("", *name.split("/")):
-            at = os.path.join(at, part) if part else at
-            if not os.path.isdir(at):
-                os.mkdir(at)
-                self.own(at, 0o755)
-        return at
+        """Makes it in HOME with its parents, all of the user's."""
+        path = os.path.normpath(self.path(name))
+        if not os.path.isdir(path):
+            self.directory(os.path.dirname(path))
+            os.mkdir(path)
+            self.own(path, 0o755)
+        return path
 
     def write(self, name, text, mode=0o644):
-        if "/" in name:
-            self.directory(os.path.dirname(name))
-        text = text.replace("%NOTES%", getattr(self, "notes", "")).replace(
-            "%TOKEN%", getattr(self, "token", ""))
+        self.directory(os.path.dirname(name))
         with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
+            file.write(text.replace("%NOTES%", self.notes).replace("%TOKEN%", self.token))
         self.own(self.path(name), mode)
         return self.path(name)
 
@@ -167,11 +166,12 @@ class Person:
 
     @property
     def through(self):
-        """The words that start a client in the lab, where this user owns HOME. Without a terminal."""
+        """The words that start a client in the lab, without a terminal."""
         lab = Module.lab
         if self.uid != 0:
             return ["/usr/bin/setsid", *lab.enter([])]
-        # The lab's root is an ordinary user of the machine. The machine's takes its network only.
+        # To the lab's users the files of the machine's root are nobody's, and among its processes
+        # that root can make no sandbox: it takes the network, and the files that belong to it.
         places = (f"mount --bind {lab.root}/resolv.conf /etc/resolv.conf && "
                   f"mount --bind {lab.root}/roots /etc/ssl/certs && exec \"$@\"")
         return ["/usr/bin/setsid", "/usr/bin/nsenter", f"--target={lab.pid}", "--net", "--",
@@ -182,16 +182,24 @@ class Person:
 
     def talk(self, entry, client, *steps):
         """What the server answers, and what it and capgate say on stderr."""
-        answer = clients_lab.talk(entry, client, steps, uid=0, env={"HOME": self.home},
-                                  through=self.through)
-        if "error" in answer:
-            raise AssertionError(answer)
-        return answer["results"][1:], answer["stderr"]
+        return heard(clients_lab.talk(entry, client, steps, uid=0, env={"HOME": self.home},
+                                      through=self.through))
+
+    def talk_at_once(self, entry, *steps):
+        """The same for each line of the SDK, both at the same time."""
+        return [heard(answer) for answer in clients_lab.talk_at_once(
+            entry, steps, uid=0, env={"HOME": self.home}, through=self.through)]
 
     def inspect(self, config, server, tool, **arguments):
         result = clients_lab.inspect(self.path(config), server, tool, uid=0,
                                      env={"HOME": self.home}, through=self.through, **arguments)
         return result["content"][0]["text"]
+
+
+def heard(answer):
+    if "error" in answer:
+        raise AssertionError(answer)
+    return answer["results"][1:], answer["stderr"]
 
 
 class People:
@@ -260,13 +268,10 @@ class NewcomerCase(unittest.TestCase):
 
     def answers(self, server, *steps):
         """For each client: the texts of these calls, which must all be answered."""
-        entry = self.person.servers(DESKTOP)[server]
-        for client in clients_lab.CLIENTS:
-            with self.subTest(client=client):
-                results, said = self.person.talk(entry, client, *steps)
-                for result in results:
-                    self.assertIn("text", result, said)
-                yield [result["text"] for result in results]
+        for results, said in self.person.talk_at_once(self.person.servers(DESKTOP)[server], *steps):
+            for result in results:
+                self.assertIn("text", result, said)
+            yield [result["text"] for result in results]
 
     def assert_token_received(self, times):
         """So many requests came to the API, each with the real token."""
@@ -281,15 +286,10 @@ class NewcomerCase(unittest.TestCase):
             self.assertIn("acme/box", found)
         self.assert_token_received(times=len(clients_lab.CLIENTS))
 
-    def assert_the_inspector_can_use_all(self):
-        note = os.path.join(self.person.notes, "note.txt")
-        self.assertEqual(self.person.inspect(CURSOR, "filesystem", "read_text_file", path=note),
-                         "a note")
+    def assert_the_inspector_finds_a_repository(self):
         self.assertIn("acme/box", self.person.inspect(CURSOR, "github", "search_repositories",
                                                       query="box"))
         self.assert_token_received(times=1)
-        self.assertIn("origin api.example.test", self.person.inspect(
-            CURSOR, "fetch", "fetch_txt", url="http://api.example.test/"))
 
     def assert_unwrap_gives_everything_back(self):
         self.person.capgate("unwrap", "--yes")
@@ -312,12 +312,13 @@ class Wrapped(NewcomerCase):
     def test_files_in_the_directory_are_read_and_written(self):
         note = os.path.join(self.person.notes, "note.txt")
         new = os.path.join(self.person.notes, "new.txt")
-        for text, _ in self.answers("filesystem", call("read_text_file", path=note),
-                                    call("write_file", path=new, content="by a server")):
-            self.assertEqual(text, "a note")
-            self.assertEqual(read(new), b"by a server")
-            self.assertEqual(os.stat(new).st_uid, self.uid)
-            os.unlink(new)
+        for text, _, written in self.answers(
+                "filesystem", call("read_text_file", path=note),
+                call("write_file", path=new, content="by a server"),
+                call("read_text_file", path=new)):
+            self.assertEqual((text, written), ("a note", "by a server"))
+        self.assertEqual(read(new), b"by a server")
+        self.assertEqual(os.stat(new).st_uid, self.uid)
 
     def test_other_files_do_not_exist_whatever_the_server_lets_through(self):
         entry = self.person.servers(DESKTOP)["filesystem"]
@@ -358,11 +359,10 @@ class Wrapped(NewcomerCase):
 
     def test_pages_are_fetched_by_name_but_not_from_private_addresses(self):
         entry = self.person.servers(DESKTOP)["fetch"]
-        for client in clients_lab.CLIENTS:
-            (page, named, numbered), said = self.person.talk(
-                entry, client, call("fetch_txt", url="http://api.example.test/"),
+        for (page, named, numbered), said in self.person.talk_at_once(
+                entry, call("fetch_txt", url="http://api.example.test/"),
                 call("fetch_txt", url="http://private.example.test/"),
-                call("fetch_txt", url=f"http://{addresses.PRIVATE}/"))
+                call("fetch_txt", url=f"http://{addresses.PRIVATE}/")):
             self.assertIn("origin api.example.test", page["text"])
             # The server was content with the name; capgate was not.
             self.assertIn("error", named)
@@ -373,7 +373,12 @@ class Wrapped(NewcomerCase):
         self.assertEqual(control.stdout, b"stub\n")
 
     def test_the_inspector_can_use_all(self):
-        self.assert_the_inspector_can_use_all()
+        note = os.path.join(self.person.notes, "note.txt")
+        self.assertEqual(self.person.inspect(CURSOR, "filesystem", "read_text_file", path=note),
+                         "a note")
+        self.assertIn("origin api.example.test", self.person.inspect(
+            CURSOR, "fetch", "fetch_txt", url="http://api.example.test/"))
+        self.assert_the_inspector_finds_a_repository()
 
     def test_unwrap_gives_everything_back(self):
         self.assert_unwrap_gives_everything_back()
@@ -397,8 +402,8 @@ class Sealed(NewcomerCase):
     def test_the_api_gets_the_token(self):
         self.assert_github_works()
 
-    def test_the_inspector_can_use_all(self):
-        self.assert_the_inspector_can_use_all()
+    def test_the_inspector_finds_a_repository(self):
+        self.assert_the_inspector_finds_a_repository()
 
     def test_unwrap_gives_everything_back(self):
         self.assert_unwrap_gives_everything_back()
@@ -424,22 +429,21 @@ class OtherFiles(unittest.TestCase):
         self.addCleanup(unwrap)
         return "".join(said)
 
-    def assert_notes_are_read(self, entry):
+    def assert_notes_are_read(self, entry, client):
         self.assertEqual(entry.command, os.path.realpath(launch.CAPGATE))
         note = os.path.join(self.person.notes, "note.txt")
-        for client in clients_lab.CLIENTS:
-            results, _ = self.person.talk(entry, client, call("read_text_file", path=note),
-                                          call("read_text_file", path=self.person.hidden))
-            self.assertEqual(results[0], {"text": "a note"})
-            self.assertIn("error", results[1])
+        (text,), _ = self.person.talk(entry, client, call("read_text_file", path=note))
+        self.assertEqual(text, {"text": "a note"})
 
     def test_vs_code(self):
         self.wrap(CODE, CODE_TEXT)
-        self.assert_notes_are_read(self.person.servers(CODE, "servers")["notes"])
+        self.assert_notes_are_read(self.person.servers(CODE, "servers")["notes"],
+                                   clients_lab.SDK_1)
 
     def test_codex(self):
         self.wrap(CODEX, CODEX_TEXT)
-        self.assert_notes_are_read(self.person.servers(CODEX, "mcp_servers")["notes"])
+        self.assert_notes_are_read(self.person.servers(CODEX, "mcp_servers")["notes"],
+                                   clients_lab.SDK_2)
 
     def test_an_unknown_server_gets_nothing_and_it_is_told_what_to_do(self):
         entry = {"command": launch.PYTHON, "args": ["-c", LOCAL_SERVER]}
@@ -453,7 +457,7 @@ class OtherFiles(unittest.TestCase):
 
 
 class OtherVersion(unittest.TestCase):
-    """A catalog entry says nothing about versions that it is not for. The registry is the test's."""
+    """A catalog entry says nothing about versions that it is not for. The registry is our own."""
 
     def setUp(self):
         self.person = Person(launch.ORDINARY)
