@@ -51,13 +51,23 @@ def run_once(command):
     return seconds
 
 
-def spawn_medians(commands, rounds):
-    """Median seconds of each command; `commands` is {name: argv}. The first round only warms up."""
+def spawn_seconds(commands, rounds, pick):
+    """Seconds of each command; `commands` is {name: argv}, `pick` chooses among the rounds. The
+    first round only warms up."""
     times = {name: [] for name in commands}
     for _ in range(rounds + 1):
         for name, command in commands.items():
             times[name].append(run_once(command))
-    return {name: statistics.median(taken[1:]) for name, taken in times.items()}
+    return {name: pick(taken[1:]) for name, taken in times.items()}
+
+
+def spawn_medians(commands, rounds):
+    return spawn_seconds(commands, rounds, statistics.median)
+
+
+def spawn_best(commands, rounds):
+    """For limits: noise only ever adds time, and most to what is short."""
+    return spawn_seconds(commands, rounds, min)
 
 
 def in_process(paths, rows, seconds=0.1, repetitions=5):

@@ -22,7 +22,6 @@ namespace capgate::cli {
 namespace {
 
 using clients::FoundServer;
-using clients::ServerConfig;
 
 std::string current_directory() {
   std::string out(4096, '\0');
@@ -89,6 +88,7 @@ std::expected<void, int> check_packages(const FoundServer& entry,
   });
   if (known != manifest.packages.end()) return check_version(entry, *known, *started, output);
   std::vector<std::string> names;
+  names.reserve(manifest.packages.size());
   for (const clients::Package& package : manifest.packages) names.push_back(print(package));
   return std::unexpected(refuse(
       entry,

@@ -15,6 +15,9 @@ std::size_t columns_of_terminal() {
   return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
+// Nothing depends on whether it is seen.
+void say(std::string_view text) { (void)sys::write_all(STDERR_FILENO, text).has_value(); }
+
 }  // namespace
 
 Progress::Progress()
@@ -32,14 +35,13 @@ void Progress::show(std::string_view step) {
   const auto passed = std::chrono::steady_clock::now() - start_;
   const long seconds = std::chrono::duration_cast<std::chrono::seconds>(passed).count();
   // Back to the first column, and the rest of the line away.
-  (void)sys::write_all(STDERR_FILENO, format("\r{}\x1b[K", progress_line(step, seconds, turn_++,
-                                                                         columns_of_terminal())));
+  say(format("\r{}\x1b[K", progress_line(step, seconds, turn_++, columns_of_terminal())));
   shown_ = true;
 }
 
 void Progress::clear() {
   if (!shown_) return;
-  (void)sys::write_all(STDERR_FILENO, "\r\x1b[K");
+  say("\r\x1b[K");
   shown_ = false;
 }
 

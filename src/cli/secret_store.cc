@@ -104,6 +104,7 @@ std::expected<std::string, int> SecretStore::call(std::vector<std::string> words
   if (actions.get() == nullptr) return std::unexpected(fail_call("capgate-store", ENOMEM, output));
   words.insert(words.begin(), "capgate-store");
   std::vector<char*> pointers;
+  pointers.reserve(words.size() + 1);
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
   const std::string program = format("/proc/self/fd/{}", program_.get());

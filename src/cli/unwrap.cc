@@ -76,6 +76,7 @@ std::vector<ServerPlan> plan(const ClientDocument& document, const ClientDocumen
   const Giving giving{.target = document.opened.target, .to_any_file = to_any_file};
   std::vector<ServerPlan> out;
   const auto& servers = document.file.servers;
+  out.reserve(servers.size());
   for (std::size_t i = 0; i < servers.size(); ++i) {
     out.push_back(is_wanted(all, servers[i].name)
                       ? plan_server(servers[i], i, giving)

@@ -25,6 +25,7 @@ void leave(ServerPlan& plan, Kind kind, std::string reason) {
 
 std::vector<std::string> environment_of(const ServerEntry& server) {
   std::vector<std::string> out;
+  out.reserve(server.environment.size());
   for (const auto& variable : server.environment) {
     out.push_back(format("{}={}", variable.name, variable.value));
   }
@@ -54,6 +55,7 @@ std::string name_with(std::string_view base, std::string_view suffix) {
 
 std::vector<std::string> sealed_values(const ServerEntry& server, const ServerPlan& plan) {
   std::vector<std::string> out;
+  out.reserve(plan.sealed.size());
   for (const std::string& name : plan.sealed) out.push_back(variable_of(server, name).value);
   return out;
 }

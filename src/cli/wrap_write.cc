@@ -50,7 +50,7 @@ class Progress {
   }
 
  private:
-  static void say(std::string_view text) { (void)sys::write_all(STDERR_FILENO, text); }
+  static void say(std::string_view text) { (void)sys::write_all(STDERR_FILENO, text).has_value(); }
 
   std::string what_;
   bool is_shown_ = sys::is_terminal(STDERR_FILENO) && variable("TERM") != "dumb";

@@ -61,7 +61,8 @@ Stored<Settings> read_settings(const Work& work, const Npm& npm) {
   const std::string& name = work.package.name;
   const std::string scope =
       name.starts_with('@') ? format("{}:registry", name.substr(0, name.find('/'))) : "";
-  std::vector<std::string> words{npm.program, "config", "get", "registry", "cafile"};
+  std::vector<std::string> words{npm.program, "--logs-max=0", "config",
+                                 "get",       "registry",     "cafile"};
   if (!scope.empty()) words.push_back(scope);
   const std::string text = TRY(ask_tool(work, std::move(words)));
   Settings out;

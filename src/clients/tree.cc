@@ -295,7 +295,7 @@ Stored<std::string> hash_tree(const std::string& directory) {
 }
 
 std::string file_inside(const std::string& directory, std::string_view path) {
-  std::string plain = plain_below(path);
+  const std::string plain = plain_below(path);
   if (plain.empty()) return "";
   const sys::Fd root = open_directory(directory);
   if (root.get() < 0) return "";
