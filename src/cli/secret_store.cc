@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "cli/exit.h"
 #include "sandbox/beside.h"
+#include "sys/child.h"
 #include "sys/file.h"
 #include "text/json.h"
 
@@ -103,10 +104,7 @@ std::expected<std::string, int> SecretStore::call(std::vector<std::string> words
   const Actions actions(in->from.get(), out->to.get());
   if (actions.get() == nullptr) return std::unexpected(fail_call("capgate-store", ENOMEM, output));
   words.insert(words.begin(), "capgate-store");
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
+  const std::vector<char*> pointers = sys::exec_words(words);
   const std::string program = format("/proc/self/fd/{}", program_.get());
   pid_t child = -1;
   const int error =

@@ -165,6 +165,12 @@ class Binder {
   // No value is repeated in a message: the address of a database holds a password.
   void apply(const BindingRule& rule, std::string_view value, std::string_view where) {
     if (rule.variable.empty() || value.empty()) return;
+    if (value.contains("${")) {  // ${workspaceFolder}: filled in when the client starts the server
+      mistakes_.push_back(mistake(
+          format("{} is a variable of the client, whose value is not known here", quoted(value)),
+          "write the path or the address itself"));
+      return;
+    }
     if (rule.kind == RuleKind::url) {
       const auto address = parse_address(value);
       if (!address) {

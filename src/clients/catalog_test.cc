@@ -44,6 +44,10 @@ TEST(BindCommand, ArgumentsBecomeAbsolutePaths) {
   EXPECT_EQ(bound(entry, {"/a/", "b/../c", "~/d", "~", "/a"}),
             "ROOTS=/a ROOTS=/work/c ROOTS=/home/a/d ROOTS=/home/a");
   EXPECT_EQ(bound(entry, {}), "ROOTS of x is not known; it comes from the arguments");
+  EXPECT_EQ(
+      bound(entry, {"${workspaceFolder}/src"}),
+      "\"${workspaceFolder}/src\" is a variable of the client, whose value is not known here; "
+      "write the path or the address itself");
   EXPECT_EQ(bound(entry, {"--odd", "/a"}),
             "the catalog does not know the option \"--odd\" of x; bind the variables of this "
             "server by hand");

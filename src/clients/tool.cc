@@ -14,6 +14,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "sys/child.h"
 #include "sys/fd.h"
 
 namespace capgate::clients {
@@ -39,14 +40,13 @@ struct Child {
 
 [[noreturn]] void run_child(const Child& child) {
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  sigset_t none;
-  ::sigemptyset(&none);
+  sys::default_signals();
   const bool ready = ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && ::setpgid(0, 0) == 0 &&
                      ::getppid() == child.parent && ::chdir(child.directory) == 0 && null >= 0 &&
                      ::dup2(null, STDIN_FILENO) >= 0 && ::dup2(child.output, STDOUT_FILENO) >= 0 &&
                      ::dup2(child.errors, STDERR_FILENO) >= 0 &&
                      ::syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
-                     ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+                     sys::unblock_signals();
   if (ready) ::execve(child.words[0], child.words, child.environment);
   const int error = errno;
   (void)!::write(child.failure, &error, sizeof(error));
@@ -54,14 +54,6 @@ struct Child {
 }
 
 // ---- in the parent ------------------------------------------------------------------------------
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
 
 struct Pipe {
   sys::Fd read_end;
@@ -150,8 +142,8 @@ Stored<ToolEnd> run_tool(const Tool& tool) {
   Pipe errors;
   Pipe failure;
   if (!output.open() || !errors.open() || !failure.open()) return cannot_run(tool, errno);
-  const std::vector<char*> words = pointers(tool.words);
-  const std::vector<char*> environment = pointers(tool.environment);
+  const std::vector<char*> words = sys::exec_words(tool.words);
+  const std::vector<char*> environment = sys::exec_words(tool.environment);
   const pid_t self = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "base/result.h"
 #include "base/text.h"
+#include "sys/child.h"
 #include "sys/file.h"
 
 namespace capgate::mcp {
@@ -57,16 +58,12 @@ bool prepare(const Child& child) {
   // It ends with its owner, also where that one is killed.
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || ::setpgid(0, 0) != 0) return false;
   if (::getppid() != child.parent) ::_exit(125);
-  for (int signal = 1; signal < SIGRTMAX; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
-  }
+  sys::default_signals();
   for (int fd = 0; fd < 3; ++fd) {
     if (::dup2(child.stdio[fd], fd) < 0) return false;
   }
   if (::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return false;
-  sigset_t none;
-  ::sigemptyset(&none);
-  return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+  return sys::unblock_signals();
 }
 
 [[noreturn]] void run_child(const Child& child) {
@@ -162,10 +159,7 @@ sys::Sys<Process> Process::start(const std::string& program,
       return std::unexpected(sys::SysError{"fcntl", errno, ""});
     }
   }
-  std::vector<char*> pointers;
-  pointers.reserve(words.size() + 1);
-  for (const std::string& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
-  pointers.push_back(nullptr);
+  const std::vector<char*> pointers = sys::exec_words(words);
   auto spawned = TRY(spawn({.program = program.c_str(),
                             .words = pointers.data(),
                             .stdio = {in.read.get(), out.write.get(), err.write.get()},

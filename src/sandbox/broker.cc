@@ -20,6 +20,7 @@
 #include "base/text.h"
 #include "sandbox/beside.h"
 #include "sandbox/stderr_copy.h"
+#include "sys/child.h"
 
 namespace capgate::sandbox {
 namespace {
@@ -81,12 +82,8 @@ int place_descriptors(const Child& child) {
 }
 
 bool reset_signals() {
-  for (int signal = 1; signal < SIGRTMAX; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
-  }
-  sigset_t none;
-  ::sigemptyset(&none);
-  return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+  sys::default_signals();
+  return sys::unblock_signals();
 }
 
 [[noreturn]] void run_child(const Child& child) {

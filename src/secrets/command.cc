@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "secrets/read.h"
+#include "sys/child.h"
 
 namespace capgate::secrets {
 namespace {
@@ -37,27 +38,19 @@ struct Child {
   pid_t parent;
 };
 
-void reset_signals() {
-  for (int signal = 1; signal < SIGRTMAX; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
-  }
-}
-
 bool prepare(const Child& child) {
   if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || ::setpgid(0, 0) != 0) return false;
   if (::getppid() != child.parent) ::_exit(125);
   // All signals are blocked: it is not stopped for doing this from the background.
   if (child.terminal >= 0) (void)::tcsetpgrp(child.terminal, ::getpid());
-  reset_signals();
+  sys::default_signals();
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0 || ::dup2(child.output, STDOUT_FILENO) < 0) {
     return false;
   }
   constexpr unsigned first = STDERR_FILENO + 1;
   if (::syscall(SYS_close_range, first, ~0U, CLOSE_RANGE_CLOEXEC) != 0) return false;
-  sigset_t none;
-  ::sigemptyset(&none);
-  return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+  return sys::unblock_signals();
 }
 
 [[noreturn]] void run_child(const Child& child) {
@@ -68,14 +61,6 @@ bool prepare(const Child& child) {
 }
 
 // ---- in the parent ------------------------------------------------------------------------------
-
-std::vector<char*> pointers(const std::vector<std::string>& texts) {
-  std::vector<char*> out;
-  out.reserve(texts.size() + 1);
-  for (const std::string& text : texts) out.push_back(const_cast<char*>(text.c_str()));
-  out.push_back(nullptr);
-  return out;
-}
 
 // While one of these lives no signal reaches this process, and a child that ends waits for us.
 class SignalsHeld {
@@ -256,8 +241,8 @@ std::expected<Secret, Problem> run_command(const std::vector<std::string>& words
   auto reader = SecretReader::make(most);
   auto pipes = make_pipes();
   if (!reader || !pipes) return cannot_run(shown, reader ? pipes.error() : reader.error());
-  const std::vector<char*> arguments = pointers(words);
-  const std::vector<char*> environment = pointers(context.environment);
+  const std::vector<char*> arguments = sys::exec_words(words);
+  const std::vector<char*> environment = sys::exec_words(context.environment);
 
   sys::Fd terminal = own_terminal();
   const SignalsHeld held;

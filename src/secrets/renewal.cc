@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "secrets/sealable.h"
+#include "sys/child.h"
 #include "sys/file.h"
 
 namespace capgate::secrets {
@@ -33,14 +34,9 @@ std::unexpected<Problem> refuse(std::string_view what, int error) {
 // stderr.
 bool leave_supervisor(int channel, pid_t supervisor) {
   constexpr int place = 3;
-  for (int signal = 1; signal < SIGRTMAX; ++signal) {
-    if (signal != SIGKILL && signal != SIGSTOP) ::signal(signal, SIG_DFL);
-  }
-  sigset_t none;
-  ::sigemptyset(&none);
+  sys::default_signals();
   const sys::Fd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  return ::sigprocmask(SIG_SETMASK, &none, nullptr) == 0 &&
-         ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+  return sys::unblock_signals() && ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
          ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && ::getppid() == supervisor &&
          ::prctl(PR_SET_NAME, "capgate-renewer", 0, 0, 0) == 0 &&
          // A signal from the terminal is the server's to answer.
