@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "base/format.h"
 #include "clients/entry_point.h"
@@ -200,6 +202,32 @@ TEST_F(StoreTest, SettlingClosesATreeToOthers) {
   EXPECT_EQ(mode("dir"), 0700U);
   EXPECT_EQ(mode("dir/run.js"), 0700U);
   EXPECT_EQ(mode("dir/data"), 0600U);
+}
+
+// While a directory is renamed somewhere, the kernel does not know where a ".." leads.
+TEST_F(StoreTest, OthersMayRenameMeanwhile) {
+  write("package/run.js", "x");
+  fs::create_directory(root_ + "/bin");
+  for (int i = 0; i < 100; ++i) {
+    fs::create_symlink("../package/run.js", format("{}/bin/link-{}", root_, i));
+  }
+  const std::string one = root_ + "-one";
+  const std::string other = root_ + "-other";
+  fs::create_directory(one);
+  std::atomic<bool> is_over = false;
+  std::thread renamer([&] {
+    while (!is_over) {
+      (void)::rename(one.c_str(), other.c_str());
+      (void)::rename(other.c_str(), one.c_str());
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    const auto settled = settle_tree(root_);
+    EXPECT_TRUE(settled) << settled.error().message;
+  }
+  is_over = true;
+  renamer.join();
+  fs::remove(one);
 }
 
 TEST_F(StoreTest, HostileTreesAreRefused) {

@@ -27,11 +27,18 @@ constexpr std::size_t deepest = 100;
 constexpr std::uint64_t largest_file = std::uint64_t{1} << 30U;
 
 // The kernel's answer to whether a path stays below a directory, whatever links are on its way.
+// While anybody renames anything it may not know about a "..", and says EAGAIN.
 int open_beneath(int directory, const std::string& path, std::uint64_t flags) {
   open_how how{};
   how.flags = flags | O_CLOEXEC;
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how)));
+  constexpr int most_tries = 10000;
+  long opened = -1;
+  for (int tries = 0; tries < most_tries; ++tries) {
+    opened = ::syscall(SYS_openat2, directory, path.c_str(), &how, sizeof(how));
+    if (opened >= 0 || errno != EAGAIN) break;
+  }
+  return static_cast<int>(opened);
 }
 
 sys::Fd open_directory(const std::string& path) {
@@ -182,6 +189,7 @@ Stored<void> settle(int root, const Entry& entry) {
     // A link that leads nowhere stays one: nothing is ever made in the tree again.
     const sys::Fd opened(open_beneath(root, entry.path, O_PATH));
     if (opened.get() >= 0 || errno == ENOENT || errno == ENOTDIR) return {};
+    if (errno == EAGAIN) return failed(entry.path, errno);
     return unfit(entry, "a link that leads out of it");
   }
   if (!S_ISREG(mode) && !S_ISDIR(mode)) return unfit(entry, "which is neither file nor directory");
