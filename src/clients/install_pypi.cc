@@ -7,6 +7,7 @@
 #include "clients/installer.h"
 #include "clients/names.h"
 #include "clients/tree.h"
+#include "core/host.h"
 #include "text/json.h"
 
 namespace capgate::clients {
@@ -16,8 +17,6 @@ using text::Kind;
 using text::Value;
 
 constexpr std::size_t largest_report = std::size_t{16} << 20U;
-constexpr std::string_view default_index = "https://pypi.org/simple";
-constexpr std::string_view default_files = "net:connect:files.pythonhosted.org:443?private=true";
 constexpr std::string_view report_name = "pip-report.json";
 constexpr std::string_view python_help = "install Python 3 with pip (Debian: python3-pip)";
 
@@ -39,14 +38,31 @@ Stored<Python> find_python(const Work& work) {
   return Python{.program = std::string(lines[0]), .base = std::string(lines[1])};
 }
 
+// The index that pip asks where nothing is configured, and the host that its files lie on. Only pip
+// knows, and it has no command that says so.
+struct DefaultIndex {
+  std::string url;
+  std::string files;
+};
+
+DefaultIndex ask_default_index(const Work& work, const Python& python) {
+  const auto text =
+      ask_tool(work, {python.program, "-I", "-c",
+                      "from pip._internal.models.index import PyPI; print(PyPI.simple_url); "
+                      "print(PyPI.file_storage_domain)"});
+  if (!text) return {};
+  const auto lines = split(*text, '\n');
+  if (lines.size() < 2) return {};
+  return {.url = std::string(trim(lines[0])), .files = std::string(trim(lines[1]))};
+}
+
 std::string configured_index(const Work& work, const Python& python) {
   if (!work.options.registry.empty()) return work.options.registry;
   if (std::string set = variable_of(work, "PIP_INDEX_URL"); !set.empty()) return set;
   // Isolated: asked in HOME, Python would import what lies there under a name of its own.
   const auto asked =
       ask_tool(work, {python.program, "-I", "-m", "pip", "config", "get", "global.index-url"});
-  const std::string_view text = asked ? trim(*asked) : std::string_view();
-  return std::string(text.empty() ? default_index : text);
+  return std::string(asked ? trim(*asked) : std::string_view());
 }
 
 std::vector<std::string> install_words(const Work& work, const Python& python,
@@ -84,10 +100,13 @@ std::vector<std::string> install_words(const Work& work, const Python& python,
   return words;
 }
 
-std::vector<std::string> capabilities_for(const Work& work, const RegistryAddress& index) {
+std::vector<std::string> capabilities_for(const Work& work, const RegistryAddress& index,
+                                          const DefaultIndex& usual) {
   std::vector<std::string> out{capability_for(index)};
-  // The public index lists files that lie on a host of their own.
-  if (index.host == "pypi.org") out.emplace_back(default_files);
+  const auto usual_address = parse_registry(usual.url);
+  if (usual_address && usual_address->host == index.host && core::parse_host(usual.files)) {
+    out.push_back(format("net:connect:{}:443?private=true", usual.files));
+  }
   if (work.options.scripts) out.insert(out.end(), {"exec:spawn:sh", "exec:spawn:python3"});
   return out;
 }
@@ -162,14 +181,16 @@ Stored<void> compile(const Work& work, const Python& python) {
 
 Stored<Fetched> fetch_pypi(const Work& work) {
   const Python python = TRY(find_python(work));
-  const RegistryAddress index = TRY(parse_registry(configured_index(work, python)));
+  const DefaultIndex usual = ask_default_index(work, python);
+  const std::string configured = configured_index(work, python);
+  const RegistryAddress index = TRY(parse_registry(configured.empty() ? usual.url : configured));
   if (auto done = write_text(work.tree() + "/launch.py", python_launcher()); !done) {
     return std::unexpected(std::move(done).error());
   }
   const std::string certificates = write_certificates(
       work, {variable_of(work, "PIP_CERT"), variable_of(work, "REQUESTS_CA_BUNDLE")});
   const ToolEnd ended = TRY(run_confined(
-      work, {.capabilities = capabilities_for(work, index),
+      work, {.capabilities = capabilities_for(work, index, usual),
              .command = install_words(work, python, index, certificates),
              .step = format("pip fetches {} from {}", work.package.name, index.host)}));
   if (ended.status != 0) {
