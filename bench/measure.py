@@ -52,11 +52,13 @@ def run_once(command):
 
 
 def spawn_seconds(commands, rounds, pick):
-    """Seconds of each command; `commands` is {name: argv}, `pick` chooses among the rounds. The
-    first round only warms up."""
+    """Seconds of each command; `commands` is {name: argv}, `pick` chooses among the rounds. Each is
+    run twice and its second run counts: what ran before has left its own data in the caches, which
+    a short program would pay for. The first round only warms up."""
     times = {name: [] for name in commands}
     for _ in range(rounds + 1):
         for name, command in commands.items():
+            run_once(command)
             times[name].append(run_once(command))
     return {name: pick(taken[1:]) for name, taken in times.items()}
 
