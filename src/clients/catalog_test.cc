@@ -26,7 +26,7 @@ std::string bound(const CatalogEntry& entry, std::vector<std::string> arguments,
   const auto bindings = bind_command(entry, {.arguments = std::move(arguments),
                                              .environment = std::move(environment),
                                              .home = "/home/a",
-                                             .directory = "/work"});
+                                             .directory = "/here"});
   if (!bindings) {
     return format("{}; {}", bindings.error().front().message, bindings.error().front().help);
   }
@@ -42,7 +42,7 @@ std::string bound(const CatalogEntry& entry, std::vector<std::string> arguments,
 TEST(BindCommand, ArgumentsBecomeAbsolutePaths) {
   const auto entry = entry_with(R"("arguments": {"rest": "ROOTS"})", R"("fs:read:${ROOTS}/**")");
   EXPECT_EQ(bound(entry, {"/a/", "b/../c", "~/d", "~", "/a"}),
-            "ROOTS=/a ROOTS=/work/c ROOTS=/home/a/d ROOTS=/home/a");
+            "ROOTS=/a ROOTS=/here/c ROOTS=/home/a/d ROOTS=/home/a");
   EXPECT_EQ(bound(entry, {}), "ROOTS of x is not known; it comes from the arguments");
   EXPECT_EQ(
       bound(entry, {"${workspaceFolder}/src"}),
@@ -51,7 +51,7 @@ TEST(BindCommand, ArgumentsBecomeAbsolutePaths) {
   EXPECT_EQ(bound(entry, {"--odd", "/a"}),
             "the catalog does not know the option \"--odd\" of x; bind the variables of this "
             "server by hand");
-  EXPECT_EQ(bound(entry, {"--", "-x"}), "ROOTS=/work/-x");
+  EXPECT_EQ(bound(entry, {"--", "-x"}), "ROOTS=/here/-x");
 }
 
 TEST(BindCommand, PlacesAndOptionsAreToldApart) {
@@ -60,8 +60,8 @@ TEST(BindCommand, PlacesAndOptionsAreToldApart) {
                        "--port": null, "--verbose": true})",
       R"("fs:read:${DIR}/**", "fs:read:${MORE}", "fs:read:${ROOT}")");
   EXPECT_EQ(bound(entry, {"--port", "80", "a/b.db", "--verbose", "c", "--root=/r"}),
-            "DIR=/work/a MORE=/work/c ROOT=/r");
-  EXPECT_EQ(bound(entry, {"a", "--root", "/r", "c"}), "DIR=/work ROOT=/r MORE=/work/c");
+            "DIR=/here/a MORE=/here/c ROOT=/r");
+  EXPECT_EQ(bound(entry, {"a", "--root", "/r", "c"}), "DIR=/here ROOT=/r MORE=/here/c");
 }
 
 TEST(BindCommand, AnAddressBindsHostAndPort) {
