@@ -1,7 +1,9 @@
 // Golden tests: one folder of tests/golden per case, with manifest.json or manifest.yaml.
 //
 //   options.txt, TARGET.options.txt   words for the command line, one a line
+//   ../TARGET.options.txt             the same for every case, at the end
 //   TARGET.json                       the whole artifact that `compile --target TARGET` prints
+//   TARGET/NAME                       its files, as --output writes them
 //   TARGET.txt                        or the diagnostics with which it refuses
 //   diagnostics.txt                   for folders named bad-*: how `compile` refuses, for any
 //   target
@@ -60,7 +62,7 @@ struct Ran {
 };
 
 // Runs `compile` in the case's own folder, so that diagnostics name the file as a user would.
-Ran compile_case(const fs::path& folder, std::string_view target) {
+Ran compile_case(const fs::path& folder, std::string_view target, const fs::path& files = {}) {
   fs::current_path(folder);
   const bool yaml = fs::exists(folder / "manifest.yaml");
   std::vector<std::string> words{"compile", yaml ? "manifest.yaml" : "manifest.json"};
@@ -68,6 +70,8 @@ Ran compile_case(const fs::path& folder, std::string_view target) {
   if (!target.empty()) {
     append_words(words, format("{}.options.txt", target));
     words.insert(words.end(), {"--target", std::string(target), "--pretty"});
+    if (!files.empty()) words.insert(words.end(), {"--output", files.string()});
+    append_words(words, format("../{}.options.txt", target));
   }
   Ran ran;
   ran.code = cli::run_cli(words, ran.output);
@@ -95,12 +99,50 @@ std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
+// The files beside an artifact: the reviewed ones, neither more nor fewer.
+void compare_files(const fs::path& expected, const fs::path& written) {
+  const auto names = [](const fs::path& folder) {
+    std::vector<std::string> out;
+    if (!fs::exists(folder)) return out;
+    for (const auto& entry : fs::directory_iterator(folder)) out.push_back(entry.path().filename());
+    std::ranges::sort(out);
+    return out;
+  };
+  if (is_updating()) {
+    fs::remove_all(expected);
+    if (!names(written).empty()) fs::create_directory(expected);
+  }
+  for (const std::string& name : names(written)) {
+    compare(expected / name, read_text(written / name));
+  }
+  EXPECT_EQ(names(expected), names(written)) << expected;
+}
+
+// A folder of this test alone, which goes away with it.
+class Folder {
+ public:
+  Folder() : path_(fs::temp_directory_path() / "capgate-golden-XXXXXX") {
+    std::string name = path_;
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    path_ = name;
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { fs::remove_all(path_); }
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
 class GoodManifest : public Golden {};
 
 TEST_P(GoodManifest, LowersToTheReviewedArtifacts) {
   const fs::path folder = golden_root / GetParam();
   for (const lower::Target& target : lower::targets()) {
-    const Ran ran = compile_case(folder, target.name);
+    const Folder files;
+    const bool has_files = target.files;
+    const Ran ran = compile_case(folder, target.name, has_files ? files.path() : fs::path());
     const fs::path artifact = folder / format("{}.json", target.name);
     const fs::path refusal = folder / format("{}.txt", target.name);
     if (is_updating()) fs::remove(ran.code == 0 ? refusal : artifact);
@@ -112,6 +154,7 @@ TEST_P(GoodManifest, LowersToTheReviewedArtifacts) {
       EXPECT_EQ(ran.output.out, "");
       compare(refusal, format("exit {}\n{}", ran.code, ran.output.err));
     }
+    if (has_files) compare_files(folder / target.name, files.path());
   }
 }
 

@@ -1,26 +1,24 @@
 // capgate compile: a manifest becomes an artifact.
-#include <algorithm>
-
 #include "base/format.h"
 #include "base/text.h"
-#include "cli/accepted.h"
+#include "cli/artifact_files.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
-#include "core/path.h"
+#include "cli/lower_options.h"
 #include "lower/targets.h"
 
 namespace capgate::cli {
 namespace {
 
 constexpr std::string_view archs[] = {"x86_64", "aarch64"};
-constexpr std::string_view target_names[] = {"bwrap", "docker", "plan"};
+constexpr std::string_view egress_targets[] = {"spec", "squid", "nftables", "envoy", "mitmproxy"};
 
 constexpr Option options[] = {
     {.name = "--target",
      .value = "NAME",
-     .help = "bwrap (default), docker or plan",
-     .choices = target_names},
+     .help = "what to compile for (bwrap); capgate targets lists them",
+     .choices = lower::target_names},
     tool_option,
     set_option,
     seal_option,
@@ -39,60 +37,61 @@ constexpr Option options[] = {
      .choices = archs},
     {.name = "--user", .value = "UID:GID", .help = "docker: the user inside (1000:1000)"},
     {.name = "--writable-root", .help = "docker: leave the image's root writable"},
+    {.name = "--image", .value = "REF", .help = "the server's image, where the artifact names it"},
+    {.name = "--egress-dir",
+     .value = "DIR",
+     .help = "where `capgate egress` listens on the host (/run/capgate)"},
+    {.name = "--egress-target",
+     .value = "NAME",
+     .help = "egress: spec (default), squid, nftables, envoy or mitmproxy",
+     .choices = egress_targets},
+    {.name = "--script", .help = "seatbelt: a launcher to run instead of the profile alone"},
+    {.name = "--output",
+     .value = "DIR",
+     .help = "write the artifact's files there; stdout then names them with their hashes",
+     .alias = "-o"},
     {.name = "--pretty", .help = "indent the JSON"},
     {.name = "--explain", .help = "print each line with the capability that caused it"},
     json_option,
 };
 
-bool is_user(std::string_view text) {
-  const auto parts = split(text, ':');
-  return parts.size() == 2 && std::ranges::all_of(parts, [](std::string_view part) {
-           return parse_decimal(part).has_value();
-         });
-}
+using Style = text::JsonWriter::Style;
 
-std::expected<void, int> read_options(const Arguments& arguments, lower::Options& out,
-                                      Output& output) {
-  if (arguments.value("--arch") == "aarch64") out.arch = lower::Arch::aarch64;
-  out.writable_root = arguments.has("--writable-root");
-  if (const auto user = arguments.value("--user")) {
-    if (!is_user(*user)) {
-      return std::unexpected(usage_error(format("--user cannot be {}", quoted(*user)),
-                                         "write two numbers: --user 1000:1000", output));
+int print(const lower::Artifact& artifact, const lower::Input& input, const Arguments& arguments,
+          Output& output) {
+  lower::FilesAs files = lower::FilesAs::contents;
+  if (const auto directory = arguments.value("--output")) {
+    if (artifact.files.empty()) {
+      return usage_error(format("--target {} has no files", artifact.target),
+                         "leave --output out: the artifact is printed", output);
     }
-    out.user = *user;
-  }
-  for (const std::string& program : arguments.values("--program")) {
-    auto path = core::parse_plain_path(program);
-    if (!path || *path == "/") {
-      return std::unexpected(usage_error(format("--program cannot be {}", quoted(program)),
-                                         "write an absolute path: --program /usr/bin/node",
-                                         output));
+    if (const auto written = write_files(artifact, std::string(*directory)); !written) {
+      const sys::SysError& error = written.error();
+      output.err += format("capgate: cannot write {}: {}\n", quoted(error.subject), reason(error));
+      return Exit::unreadable;
     }
-    out.programs.push_back(*std::move(path));
+    files = lower::FilesAs::hashes;
   }
-  return read_accepted(arguments, out, output);
+  const Style style = arguments.has("--pretty") ? Style::pretty : Style::compact;
+  output.out += print_json(artifact, input, style, files);
+  output.out += '\n';
+  return Exit::ok;
 }
 
 int run(const Arguments& arguments, Output& output) {
   auto loaded = load(arguments, output);
   if (!loaded) return loaded.error();
-  if (auto read = read_options(arguments, loaded->options, output); !read) return read.error();
-
   const lower::Target* target =
       lower::find_target(arguments.value("--target").value_or(lower::targets().front().name));
+  if (auto read = read_lower_options(arguments, *target, loaded->options, output); !read) {
+    return read.error();
+  }
   const Source source = loaded->source();
   const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
-  const auto artifact = target->lower(input);
+  const auto artifact = lower_to(*target, input);
   if (!artifact) return report(artifact.error(), source, arguments, output);
-  if (arguments.has("--explain")) {
-    output.out += print_explanation(*artifact, input, source);
-    return Exit::ok;
-  }
-  using Style = text::JsonWriter::Style;
-  output.out +=
-      print_json(*artifact, input, arguments.has("--pretty") ? Style::pretty : Style::compact);
-  output.out += '\n';
+  if (!arguments.has("--explain")) return print(*artifact, input, arguments, output);
+  output.out += print_explanation(*artifact, input, source);
   return Exit::ok;
 }
 
@@ -100,10 +99,10 @@ int run(const Arguments& arguments, Output& output) {
 
 Command compile_command() {
   return {.name = "compile",
-          .operands = "FILE|-",
+          .operands = "FILE|- [-- COMMAND...]",
           .summary = "Compile a manifest (JSON or YAML) into the policy of a sandbox.",
           .least_operands = 1,
-          .most_operands = 1,
+          .most_operands = SIZE_MAX,
           .options = options,
           .details =
               "The artifact is one JSON document on stdout. Used exactly as printed it is closed;\n"

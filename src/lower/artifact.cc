@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/digest.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "core/version.h"
@@ -26,6 +27,23 @@ void write_fds(JsonWriter& json, const Artifact& artifact) {
       write_strings(json, "names", fd.names);
     } else {
       json.key("base64").plain_string(fd.base64);
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_files(JsonWriter& json, const Artifact& artifact, FilesAs as) {
+  json.key("files").begin_array();
+  for (const File& file : artifact.files) {
+    json.begin_object().key("name").string(file.name);
+    if (file.executable) json.key("executable").boolean(true);
+    if (as == FilesAs::hashes) {
+      json.key("sha256").plain_string(sha256_hex(file.contents));
+    } else if (file.binary) {
+      json.key("base64").plain_string(base64(file.contents));
+    } else {
+      json.key("contents").string(file.contents);
     }
     json.end_object();
   }
@@ -81,9 +99,16 @@ void write_options(JsonWriter& json, const Options& options) {
   const Options defaults;
   json.key("options").begin_object();
   json.key("arch").string(arch_name(options.arch));
+  if (!options.command.empty()) write_strings(json, "command", options.command);
+  if (options.egress_dir != defaults.egress_dir) json.key("egressDir").string(options.egress_dir);
+  if (options.egress_target != defaults.egress_target) {
+    json.key("egressTarget").string(options.egress_target);
+  }
   if (!options.home.empty()) json.key("home").string(options.home);
+  if (!options.image.empty()) json.key("image").string(options.image);
   if (!options.runtime_dir.empty()) json.key("runtimeDir").string(options.runtime_dir);
   if (!options.programs.empty()) write_strings(json, "programs", options.programs);
+  if (options.script) json.key("script").boolean(true);
   if (options.seal) json.key("seal").boolean(true);
   if (!options.tool.empty()) json.key("tool").string(options.tool);
   if (options.user != defaults.user) json.key("user").string(options.user);
@@ -139,6 +164,41 @@ std::string explain_argv(const Artifact& artifact, const Input& input, const Sou
   return out;
 }
 
+std::string explain_file(const File& file, const Input& input, const Source& source) {
+  std::string out = format("    # file {}\n", file.name);
+  if (file.lines.empty()) return out + file.contents;
+  for (std::size_t i = 0; i < file.lines.size(); ++i) {
+    const Line& line = file.lines[i];
+    if (i == 0 || !same_cause(line.cause, file.lines[i - 1].cause)) {
+      write_cause(out, line.cause, input, source);
+    }
+    const std::size_t end =
+        i + 1 < file.lines.size() ? file.lines[i + 1].first : file.contents.size();
+    out += file.contents.substr(line.first, end - line.first);
+  }
+  return out;
+}
+
+// Which capability stands where, for formats whose lines do not say it.
+std::string explain_grants(const Input& input, const Source& source) {
+  std::string out;
+  core::for_each_grant(input.policy, [&](const core::Capability& capability, const auto& origins) {
+    write_cause(out, {.reason = {}, .origins = &origins}, input, source);
+    out += format("{}\n", escape_for_terminal(print(capability)));
+  });
+  return out;
+}
+
+std::string explain_files(const Artifact& artifact, const Input& input, const Source& source) {
+  std::string out;
+  for (const File& file : artifact.files) {
+    if (!file.binary) out += explain_file(file, input, source);
+  }
+  const bool explained =
+      std::ranges::any_of(artifact.files, [](const File& file) { return !file.lines.empty(); });
+  return explained ? out : out + explain_grants(input, source);
+}
+
 std::string explain_plan(const Plan& plan, const Input& input, const Source& source) {
   std::string out;
   const core::Origins* last = nullptr;
@@ -174,15 +234,14 @@ std::string_view TextStore::keep(std::string_view text) {
   return std::string_view(block).substr(begin);
 }
 
-std::string print_json(const Artifact& artifact, const Input& input, JsonWriter::Style style) {
+std::string print_json(const Artifact& artifact, const Input& input, JsonWriter::Style style,
+                       FilesAs files) {
   JsonWriter json(style);
   json.reserve(16384);
   json.begin_object();
-  if (artifact.plan) {
-    write_plan(json.key("plan"), *artifact.plan);
-  } else {
-    write_strings(json, "argv", artifact.argv);
-  }
+  if (artifact.plan) write_plan(json.key("plan"), *artifact.plan);
+  if (!artifact.argv.empty()) write_strings(json, "argv", artifact.argv);
+  if (!artifact.files.empty()) write_files(json, artifact, files);
   write_fds(json, artifact);
   write_egress(json, input.policy);
   write_strings(json, "envInjections", artifact.env_injections);
@@ -196,8 +255,10 @@ std::string print_json(const Artifact& artifact, const Input& input, JsonWriter:
 }
 
 std::string print_explanation(const Artifact& artifact, const Input& input, const Source& source) {
-  return artifact.plan ? explain_plan(*artifact.plan, input, source)
-                       : explain_argv(artifact, input, source);
+  if (artifact.plan) return explain_plan(*artifact.plan, input, source);
+  std::string out = explain_argv(artifact, input, source);
+  if (!artifact.files.empty()) out += explain_files(artifact, input, source);
+  return out;
 }
 
 std::string_view arch_name(Arch arch) { return arch == Arch::x86_64 ? "x86_64" : "aarch64"; }

@@ -26,16 +26,21 @@ namespace capgate::lower {
 
 // Everything that the caller decides. Part of the provenance, because it changes the artifact.
 struct Options {
-  std::string home;                   // --set HOME; empty: not known
-  std::string runtime_dir;            // --set XDG_RUNTIME_DIR
-  std::vector<std::string> programs;  // --program: absolute paths that stay visible
-  std::vector<std::string> accepted;  // --accept-unenforced, canonical
-  std::string tool;                   // --tool
-  bool seal = false;                  // --seal
-  std::string user = "1000:1000";     // --user, for docker
-  bool writable_root = false;         // --writable-root, for docker
-  Arch arch = Arch::x86_64;           // --arch, for the system call filter
-  core::Validators validators;        // --validators
+  std::string home;                         // --set HOME; empty: not known
+  std::string runtime_dir;                  // --set XDG_RUNTIME_DIR
+  std::vector<std::string> programs;        // --program: absolute paths that stay visible
+  std::vector<std::string> accepted;        // --accept-unenforced, canonical
+  std::string tool;                         // --tool
+  bool seal = false;                        // --seal
+  std::string user = "1000:1000";           // --user, for docker
+  bool writable_root = false;               // --writable-root, for docker
+  std::string image;                        // --image, where the artifact names it
+  std::vector<std::string> command;         // what follows --, where the artifact holds it
+  std::string egress_target = "spec";       // --egress-target, for egress
+  std::string egress_dir = "/run/capgate";  // --egress-dir: where `capgate egress` listens
+  bool script = false;                      // --script, for seatbelt
+  Arch arch = Arch::x86_64;                 // --arch, for the system call filter
+  core::Validators validators;              // --validators
 };
 
 // What is lowered. The policy comes from the manifest; its origins point into it.
@@ -66,6 +71,16 @@ struct Descriptor {
   std::vector<std::string> names;  // then: the variables whose values it must hold
 };
 
+// A file of an artifact, for targets that are no command line. Each line knows its cause, where the
+// format has lines that belong to one grant.
+struct File {
+  std::string_view name;  // without a directory
+  std::string contents;
+  std::vector<Line> lines = {};  // `first` is an offset in the contents
+  bool executable = false;
+  bool binary = false;  // printed as base64
+};
+
 // Texts that a lowering made, for views of them: they stay where they are when the store moves. It
 // cannot be copied, since the views of a copy would still be those of the original.
 class TextStore {
@@ -89,6 +104,7 @@ struct Artifact {
   std::string_view target;
   std::vector<std::string_view> argv;
   std::vector<Line> lines;
+  std::vector<File> files;   // besides argv, or instead of it
   std::optional<Plan> plan;  // for our own engine, instead of argv
   std::vector<Descriptor> fds;
   std::vector<std::string> env_injections;
@@ -98,8 +114,12 @@ struct Artifact {
   TextStore texts;
 };
 
+// Whether files are printed whole, or were written elsewhere and are named with their hash.
+enum class FilesAs : unsigned char { contents, hashes };
+
 [[nodiscard]] std::string print_json(const Artifact& artifact, const Input& input,
-                                     text::JsonWriter::Style style);
+                                     text::JsonWriter::Style style,
+                                     FilesAs files = FilesAs::contents);
 
 // For people: each line of the artifact with the capability, the place and the tool that caused it.
 [[nodiscard]] std::string print_explanation(const Artifact& artifact, const Input& input,

@@ -7,9 +7,23 @@
 #pragma once
 
 #include "lower/artifact.h"
+#include "lower/coverage.h"
 
 namespace capgate::lower {
 
 [[nodiscard]] Checked<Artifact> lower_to_bwrap(const Input& input);
+
+inline constexpr Coverage bwrap_coverage{
+    .fs = partly("mounts; not single entries, nor adding without removing"),
+    .connect = enforced("by capgate egress, through its socket"),
+    .listen = not_kept("its network namespace cannot be reached"),
+    .exec = partly("other programs are hidden, with --program; code in memory is not limited"),
+    .env = enforced("cleared; declared names on a descriptor"),
+    .sealed = not_kept("only capgate's own broker keeps the value"),
+    .ipc = enforced("bind of that socket; system call filter"),
+    .clock = enforced("mounts"),
+    .limit = partly("disk only"),
+    .assertion = enforced("carried as metadata"),
+};
 
 }  // namespace capgate::lower

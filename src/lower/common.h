@@ -130,4 +130,25 @@ class ArgvBuilder {
   Cause cause_;
 };
 
+// Collects the lines of a file with the cause of each.
+class FileBuilder {
+ public:
+  explicit FileBuilder(std::string_view name) : file_{.name = name, .contents = {}} {}
+  void because(std::string_view reason) { cause_ = {.reason = reason}; }
+  void because(const core::Origins& origins) { cause_ = {.origins = &origins}; }
+
+  // One line, or several that belong together; without the last line end.
+  void add(std::string_view line) {
+    file_.lines.emplace_back(file_.contents.size(), cause_);
+    file_.contents += line;
+    file_.contents += '\n';
+  }
+
+  [[nodiscard]] File take() && { return std::move(file_); }
+
+ private:
+  File file_;
+  Cause cause_;
+};
+
 }  // namespace capgate::lower
