@@ -1,4 +1,4 @@
-// capgate version and capgate targets.
+// capgate version.
 #include "core/version.h"
 
 #include "base/format.h"
@@ -32,24 +32,6 @@ int run_version(const Arguments& arguments, Output& output) {
   return Exit::ok;
 }
 
-int run_targets(const Arguments& arguments, Output& output) {
-  if (!arguments.has("--json")) {
-    for (const lower::Target& target : lower::targets()) {
-      output.out += format("{:<10}{}\n", target.name, target.summary);
-    }
-    return Exit::ok;
-  }
-  JsonWriter json(JsonWriter::Style::pretty);
-  json.begin_array();
-  for (const lower::Target& target : lower::targets()) {
-    json.begin_object().key("name").string(target.name).key("summary").string(target.summary);
-    json.end_object();
-  }
-  json.end_array();
-  output.out += std::move(json).take() + "\n";
-  return Exit::ok;
-}
-
 }  // namespace
 
 Command version_command() {
@@ -60,16 +42,6 @@ Command version_command() {
           .details = {},
           .examples = "  capgate version --json",
           .run = run_version};
-}
-
-Command targets_command() {
-  return {.name = "targets",
-          .operands = {},
-          .summary = "List the targets of compile.",
-          .options = options,
-          .details = {},
-          .examples = "  capgate targets",
-          .run = run_targets};
 }
 
 }  // namespace capgate::cli
