@@ -30,13 +30,13 @@ void add_configs(const clients::Places& places, std::vector<PolicyPlace>& out) {
   }
 }
 
-// The directory of unfinished installs is left out: `capgate install` grants a part of it, and
-// takes nothing from there that it did not verify.
 void add_data(const std::string& base, std::vector<PolicyPlace>& out) {
+  const clients::Store store{.base = base};
   out.push_back({.path = base + "/packages", .role = "holds the packages of servers"});
-  out.push_back({.path = clients::Store{.base = base}.lock_file(),
-                 .role = "decides which package a server is"});
+  out.push_back({.path = store.lock_file(), .role = "decides which package a server is"});
   out.push_back({.path = base + "/secrets.json", .role = "holds the secrets of servers"});
+  // Not as a directory with all that is in it: `capgate install` grants an installer its own.
+  out.push_back({.path = store.staging() + "/next", .role = "is where packages are made"});
 }
 
 void add_state(const std::string& base, std::vector<PolicyPlace>& out) {

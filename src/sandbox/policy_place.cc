@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -41,44 +42,63 @@ struct Step {
 };
 using Way = std::vector<Step>;  // from the root, without links but for a last one
 
-// Every way that is taken to the file: one for each link on it, and the one to the file itself, or
-// to the first component that is not there.
-std::vector<Way> ways_to(const std::string& path) {
-  std::vector<Way> ways;
-  const auto root = identify("/");
-  if (!root) return ways;
-  std::deque<std::string> rest;
-  for (const std::string_view part : EachPart(path, '/')) rest.emplace_back(part);
-  Way way;
-  int links = 0;
-  while (!rest.empty()) {
-    const std::string name = std::move(rest.front());
-    rest.pop_front();
-    if (name.empty() || name == ".") continue;
-    if (name == "..") {
-      if (!way.empty()) way.pop_back();
-      continue;
+// The places have most of their ways in common, so each component is looked at once.
+class Ways {
+ public:
+  // Every way that is taken to the file: one for each link on it, and the one to the file itself,
+  // or to the first component that is not there.
+  std::vector<Way> to(const std::string& path) {
+    std::vector<Way> ways;
+    const std::optional<Identity> root = look("/");
+    if (!root) return ways;
+    std::deque<std::string> rest = parts_of(path);
+    Way way;
+    int links = 0;
+    while (!rest.empty()) {
+      const std::string name = std::move(rest.front());
+      rest.pop_front();
+      if (name.empty() || name == ".") continue;
+      if (name == "..") {
+        if (!way.empty()) way.pop_back();
+        continue;
+      }
+      const std::string at = format("{}/{}", way.empty() ? "" : way.back().path, name);
+      const std::optional<Identity> identity = look(at);
+      way.push_back({.directory = way.empty() ? *root : way.back().identity.value_or(*root),
+                     .name = name,
+                     .path = at,
+                     .identity = identity});
+      if (!identity) break;
+      if (identity->type != S_IFLNK) continue;
+      ways.push_back(way);
+      way.pop_back();
+      const std::string target = read_link(AT_FDCWD, at);
+      if (++links > most_links || target.empty()) break;
+      if (target.starts_with('/')) way.clear();
+      const std::deque<std::string> more = parts_of(target);
+      rest.insert(rest.begin(), more.begin(), more.end());
     }
-    const std::string at = format("{}/{}", way.empty() ? "" : way.back().path, name);
-    const auto identity = identify(at);
-    way.push_back({.directory = way.empty() ? *root : way.back().identity.value_or(*root),
-                   .name = name,
-                   .path = at,
-                   .identity = identity ? std::optional(*identity) : std::nullopt});
-    if (!identity) break;
-    if (identity->type != S_IFLNK) continue;
-    ways.push_back(way);
-    way.pop_back();
-    const std::string target = read_link(AT_FDCWD, at);
-    if (++links > most_links || target.empty()) break;
-    if (target.starts_with('/')) way.clear();
-    std::deque<std::string> more;
-    for (const std::string_view part : EachPart(target, '/')) more.emplace_back(part);
-    rest.insert(rest.begin(), more.begin(), more.end());
+    ways.push_back(std::move(way));
+    return ways;
   }
-  ways.push_back(std::move(way));
-  return ways;
-}
+
+  std::optional<Identity> look(const std::string& path) {
+    const auto [known, is_new] = seen_.try_emplace(path);
+    if (is_new) {
+      if (const auto identity = identify(path)) known->second = *identity;
+    }
+    return known->second;
+  }
+
+ private:
+  static std::deque<std::string> parts_of(const std::string& path) {
+    std::deque<std::string> out;
+    for (const std::string_view part : EachPart(path, '/')) out.emplace_back(part);
+    return out;
+  }
+
+  std::map<std::string, std::optional<Identity>> seen_;
+};
 
 // Something of the host that the server can write, and how it came to that.
 struct Writable {
@@ -108,7 +128,7 @@ class Reach {
       if (mount.kind == Kind::bind) add_grant(target, capability + (mount.directory ? "/**" : ""));
     }
     if (!launcher.state.empty()) {
-      writable_.push_back({.ways = ways_to(launcher.state),
+      writable_.push_back({.ways = ways_.to(launcher.state),
                            .words = format("{} is its HOME", escape_for_terminal(launcher.state)),
                            .is_grant = false});
     }
@@ -117,8 +137,8 @@ class Reach {
   [[nodiscard]] bool is_empty() const { return writable_.empty() && entries_.empty(); }
 
   // How the server could write what lies there; empty: it cannot.
-  [[nodiscard]] std::string find(const std::string& path) const {
-    const std::vector<Way> ways = ways_to(path);
+  [[nodiscard]] std::string find(const std::string& path) {
+    const std::vector<Way> ways = ways_.to(path);
     for (const Way& way : ways) {
       if (std::string words = find_above(way); !words.empty()) return words;
     }
@@ -135,21 +155,21 @@ class Reach {
 
  private:
   void add_mask(const std::string& path) {
-    if (const auto identity = identify(path)) {
+    if (const auto identity = ways_.look(path)) {
       masked_.push_back(*identity);
     } else {
       missing_masks_.push_back(path);
     }
   }
   void add_grant(const std::string& path, std::string_view capability) {
-    writable_.push_back({.ways = ways_to(path), .words = granted(path, capability)});
+    writable_.push_back({.ways = ways_.to(path), .words = granted(path, capability)});
   }
   void add_entries(const std::string& pattern, std::string_view capability) {
     const std::string directory(parent_of(pattern));
-    const auto identity = identify(directory.empty() ? "/" : directory);
+    const auto identity = ways_.look(directory.empty() ? "/" : directory);
     if (!identity) return;
     entries_.push_back({.directory = *identity,
-                        .ways = ways_to(directory),
+                        .ways = ways_.to(directory),
                         .pattern = pattern.substr(directory.size() + 1),
                         .words = granted(pattern, capability)});
   }
@@ -209,6 +229,7 @@ class Reach {
            ::fnmatch(entries.pattern.c_str(), step.name.c_str(), FNM_PERIOD) == 0;
   }
 
+  Ways ways_;
   std::vector<Writable> writable_;
   std::vector<Entries> entries_;  // "/dir/*.md"
   std::vector<Identity> masked_;
@@ -230,7 +251,7 @@ std::expected<void, Refusal> check_policy_places(const std::vector<PolicyPlace>&
                                                  const lower::Plan& plan,
                                                  const Launcher& launcher) {
   if (places.empty()) return {};
-  const Reach reach(plan, launcher);
+  Reach reach(plan, launcher);
   if (reach.is_empty()) return {};
   std::string first;
   std::vector<std::string> to_make;

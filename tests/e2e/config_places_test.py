@@ -98,6 +98,9 @@ class PlacesOfOthers(ConfigCase):
         self.assert_refused(f"fs:delete:{servers}/**", self.config)
         self.assert_refused(f"fs:write:{packages}/**", os.path.dirname(os.path.dirname(packages)))
         self.assert_refused(f"fs:write:{approved}/**", approved)
+        staging = self.made("home/.local/share/capgate/staging")
+        self.assert_refused(f"fs:write:{staging}/**", f"{staging}/next")
+        self.assert_started(f"fs:write:{self.made('home/.local/share/capgate/staging/one')}/**")
         # A file that is not there would be made for the server.
         self.assert_refused(f"fs:write:{servers}/y.yaml", self.config)
         self.assertEqual(os.listdir(servers), [])
