@@ -13,6 +13,7 @@
 #include "cli/load.h"
 #include "cli/net_options.h"
 #include "cli/package_command.h"
+#include "cli/policy_places.h"
 #include "cli/profile.h"
 #include "cli/secret_options.h"
 #include "lower/common.h"
@@ -111,6 +112,16 @@ std::vector<std::string> take_limits(std::vector<std::string>& accepted) {
   return out;
 }
 
+// A server that can write nothing of the host costs no look at any place. HOME of --profile can be
+// written.
+std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const lower::Plan& plan,
+                                                 const Arguments& arguments) {
+  std::vector<sandbox::PolicyPlace> out = std::move(chosen.places);
+  if (!sandbox::grants_writing(plan) && !arguments.has("--profile")) return out;
+  std::ranges::move(policy_places(arguments), std::back_inserter(out));
+  return out;
+}
+
 int run(const Arguments& arguments, Output& output) {
   auto& chosen = kept(choose_policy(arguments, output));
   if (!chosen) return refuse(output);
@@ -142,7 +153,7 @@ int run(const Arguments& arguments, Output& output) {
   const std::string path = variable("PATH");
   return sandbox::run({.artifact = *artifact,
                        .input = input,
-                       .policy_files = std::move(chosen->files),
+                       .policy_places = places_to_keep(*chosen, *artifact->plan, arguments),
                        .command = std::move(started->words),
                        .environment = environment(),
                        .secrets = *std::move(bindings),

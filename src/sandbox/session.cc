@@ -262,7 +262,7 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   const lower::Plan& plan = *session.artifact.plan;
   Launcher launcher = launcher_of(session);
   // Before anything is done that a policy asks for: `cmd:` of a secret starts a program out here.
-  if (auto checked = check_policy_places(session.policy_files, plan, launcher); !checked) {
+  if (auto checked = check_policy_places(session.policy_places, plan, launcher); !checked) {
     return std::unexpected(std::move(checked).error());
   }
   if (has_secrets(plan)) {
