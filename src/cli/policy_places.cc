@@ -41,9 +41,26 @@ void add_data(const std::string& base, std::vector<PolicyPlace>& out) {
 
 void add_state(const std::string& base, std::vector<PolicyPlace>& out) {
   out.push_back({.path = base + "/approved", .role = "holds what you approved"});
+  out.push_back({.path = base + "/sealed", .role = "says where unwrap finds tokens"});
 }
 
 }  // namespace
+
+// The program of a secret runs outside, as the user. One that PATH names is found in the user's own
+// directories.
+std::vector<PolicyPlace> secret_places(const std::vector<secrets::Binding>& bindings) {
+  std::vector<PolicyPlace> out;
+  using enum secrets::Binding::Provider;
+  for (const secrets::Binding& each : bindings) {
+    if (each.provider == file) {
+      out.push_back({.path = each.reference, .role = format("holds the secret {}", each.name)});
+    } else if (each.provider == cmd && each.command.front().contains('/')) {
+      out.push_back({.path = each.command.front(),
+                     .role = format("runs outside, for the secret {}", each.name)});
+    }
+  }
+  return out;
+}
 
 std::vector<PolicyPlace> policy_places(const Arguments& arguments) {
   std::vector<PolicyPlace> out;

@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "sandbox/policy_place.h"
+#include "secrets/provider.h"
 
 namespace capgate::cli {
 
@@ -14,5 +15,9 @@ namespace capgate::cli {
 // that are usual below HOME count besides those of XDG_*_HOME, which another caller may not have
 // set.
 [[nodiscard]] std::vector<sandbox::PolicyPlace> policy_places(const Arguments& arguments);
+
+// The files and programs that this server's secrets come from.
+[[nodiscard]] std::vector<sandbox::PolicyPlace> secret_places(
+    const std::vector<secrets::Binding>& bindings);
 
 }  // namespace capgate::cli

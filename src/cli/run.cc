@@ -115,10 +115,12 @@ std::vector<std::string> take_limits(std::vector<std::string>& accepted) {
 // A server that can write nothing of the host costs no look at any place. HOME of --profile can be
 // written.
 std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const lower::Plan& plan,
+                                                 const std::vector<secrets::Binding>& bindings,
                                                  const Arguments& arguments) {
   std::vector<sandbox::PolicyPlace> out = std::move(chosen.places);
   if (!sandbox::grants_writing(plan) && !arguments.has("--profile")) return out;
   std::ranges::move(policy_places(arguments), std::back_inserter(out));
+  std::ranges::move(secret_places(bindings), std::back_inserter(out));
   return out;
 }
 
@@ -151,25 +153,26 @@ int run(const Arguments& arguments, Output& output) {
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
   const std::string path = variable("PATH");
-  return sandbox::run({.artifact = *artifact,
-                       .input = input,
-                       .policy_places = places_to_keep(*chosen, *artifact->plan, arguments),
-                       .command = std::move(started->words),
-                       .environment = environment(),
-                       .secrets = *std::move(bindings),
-                       .home = loaded->options.home,
-                       .path = path.empty() ? std::string(lower::sandbox_path) : path,
-                       .accepted_limits = std::move(accepted_limits),
-                       .state = *state,
-                       .package = std::move(started->package),
-                       .grace = *grace,
-                       .report = std::string(arguments.value("--report").value_or("")),
-                       .trace = std::string(arguments.value("--trace").value_or("")),
-                       .dry_run = arguments.has("--dry-run"),
-                       .audit = std::string(arguments.value("--audit").value_or("")),
-                       .audit_directory = audit_directory(),
-                       .proxy_env = net->proxy_env,
-                       .net_limits = net->limits});
+  return sandbox::run(
+      {.artifact = *artifact,
+       .input = input,
+       .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
+       .command = std::move(started->words),
+       .environment = environment(),
+       .secrets = *std::move(bindings),
+       .home = loaded->options.home,
+       .path = path.empty() ? std::string(lower::sandbox_path) : path,
+       .accepted_limits = std::move(accepted_limits),
+       .state = *state,
+       .package = std::move(started->package),
+       .grace = *grace,
+       .report = std::string(arguments.value("--report").value_or("")),
+       .trace = std::string(arguments.value("--trace").value_or("")),
+       .dry_run = arguments.has("--dry-run"),
+       .audit = std::string(arguments.value("--audit").value_or("")),
+       .audit_directory = audit_directory(),
+       .proxy_env = net->proxy_env,
+       .net_limits = net->limits});
 }
 
 }  // namespace

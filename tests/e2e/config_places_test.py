@@ -147,6 +147,16 @@ class PlacesOfOthers(ConfigCase):
                                   x={"capabilities": [f"fs:write:{self.work}/**"]})
         self.assertIn("is the manifest of b", self.refused("--config", given))
 
+    def test_the_program_and_the_file_of_a_secret(self):
+        """The program would run outside the next time, whatever the server wrote into it."""
+        program = self.made("work/tool/get-token")
+        for binding in (f"cmd:{program}/run", f"file:{program}/token"):
+            place = binding.split(":", 1)[1]
+            said = self.refusal(["--secret", f"TOKEN={binding}",
+                                 *allow("env:inject:TOKEN", f"fs:write:{program}/**")])
+            self.assertIn(f"{place} ", said)
+            self.assertIn("the server could write it: ", said)
+
     def test_a_broken_config_is_kept_as_well(self):
         real = self.written(os.path.join(self.work, "broken.yaml"), "servers: [")
         link = os.path.join(self.config, "capgate.yaml")
