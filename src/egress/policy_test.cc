@@ -17,7 +17,7 @@ constexpr std::string_view example =
     R"({"server":"github","sandbox":"5f2c9a11","policyHash":"sha256:00",)"
     R"("rules":[{"capability":"net:connect:api.github.com:443","at":"github.json:12:7"}],)"
     R"("seals":[{"capability":"env:inject:TOKEN?to=api.github.com:443","placeholder":"ghp_x",)"
-    R"("at":"github.json:13:7"}],"roots":{"file":"","directory":""},"publicOnly":false,)"
+    R"("at":"github.json:13:7"}],"roots":{"file":"","directory":""},"publicOnly":false,"lacking":["net:connect:b.test:80"],)"
     R"("limits":{"connections":512,"perSecond":100,"idleSeconds":900,"headBytes":65536,)"
     R"("helloSeconds":15,"dialSeconds":20,"bytes":0}})";
 
