@@ -175,11 +175,16 @@ void Journal::close(const FlowRecord& record, std::uint64_t sent, std::uint64_t 
 }
 
 Journal::Hint Journal::hint_for(const core::HostPattern& host) const {
+  Flow flow{.host = host, .port = likely_port(policy_.rules)};
+  bool is_port_guessed = true;
   for (const core::NetConnect& known : policy_.lacking) {
-    if (matches(known.endpoint.host, host)) return {.remedy = print(core::Capability(known))};
+    if (known.endpoint.host == host) return {.remedy = print(core::Capability(known))};
+    // Of a wildcard the port alone: the server chose the name, and no other is opened for it.
+    if (!known.endpoint.port || !matches(known.endpoint.host, host)) continue;
+    flow.port = *known.endpoint.port;
+    is_port_guessed = false;
   }
-  const Flow flow{.host = host, .port = likely_port(policy_.rules)};
-  return {.remedy = remedy({.reason = Reason::no_rule}, flow), .is_port_guessed = true};
+  return {.remedy = remedy({.reason = Reason::no_rule}, flow), .is_port_guessed = is_port_guessed};
 }
 
 void Journal::tell_dns(const DnsReply& reply) {

@@ -45,6 +45,10 @@ TEST(Policy, IsReadAsWritten) {
   EXPECT_FALSE(is_sealed(*policy, *core::parse_host("api.github.com"), 80));
   EXPECT_FALSE(is_sealed(*policy, *core::parse_host("github.com"), 443));
   EXPECT_FALSE(policy->public_only);
+  ASSERT_EQ(policy->lacking.size(), 1U);
+  EXPECT_EQ(policy->lacking[0].endpoint, *core::parse_endpoint("b.test:80"));
+  EXPECT_FALSE(read_policy(with("net:connect:b.test:80", "exec:spawn:git")));
+  EXPECT_FALSE(read_policy(with("\"net:connect:b.test:80\"", "80")));
   EXPECT_EQ(policy->limits.connections, 512U);
   EXPECT_EQ(policy->limits.dial_seconds, 20U);
   EXPECT_EQ(print_policy(*policy), example);
