@@ -15,6 +15,18 @@ std::vector<std::string> of_kind(const Lacking& lacking, std::string_view kind) 
   return out;
 }
 
+std::string as_in_entry(const Lacking& lacking, std::string capability) {
+  for (const std::string& known : lacking.capabilities) {
+    if (known.starts_with(capability + "?")) return known;
+    constexpr std::string_view below = "**";
+    const bool is_directory = known.starts_with("fs:") && known.ends_with("/**");
+    if (is_directory && capability.starts_with(known.substr(0, known.size() - below.size()))) {
+      return known;
+    }
+  }
+  return capability;
+}
+
 std::string explain_status(const Lacking& lacking, int status) {
   if (lacking.capabilities.empty()) return {};
   std::string out = format(

@@ -18,6 +18,10 @@ struct Lacking {
 // Those that begin with `kind`, such as "exec:spawn:".
 [[nodiscard]] std::vector<std::string> of_kind(const Lacking& lacking, std::string_view kind);
 
+// `capability` in the words of the entry, where that has it with refinements or for all of a
+// directory: a browser needs more than to be started, a database more than its file.
+[[nodiscard]] std::string as_in_entry(const Lacking& lacking, std::string capability);
+
 // For a server that ended with this status, not 0; empty where nothing is lacking.
 [[nodiscard]] std::string explain_status(const Lacking& lacking, int status);
 

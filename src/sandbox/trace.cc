@@ -352,9 +352,9 @@ void Tracer::say(std::string_view what, std::string_view subject, const std::str
   const bool is_address = what == "connect";
   const bool parses = is_example || ((is_address || !is_pattern) &&
                                      core::parse_capability(capability, {}).has_value());
-  const std::string line =
-      format("denied {} {}: {}\n", what, escape_for_terminal(subject),
-             parses ? escape_for_terminal(capability) : "no capability can allow it");
+  const std::string line = format("denied {} {}: {}\n", what, escape_for_terminal(subject),
+                                  parses ? escape_for_terminal(as_in_entry(lacking_, capability))
+                                         : "no capability can allow it");
   constexpr std::size_t most_lines = 10000;
   if (said_.size() < most_lines && said_.insert(line).second) {
     if (output_.get() >= 0 && !write_if_read(output_.get(), line)) output_ = sys::Fd();
