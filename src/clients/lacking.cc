@@ -38,10 +38,8 @@ std::optional<Package> package_at(std::string_view path) {
 
 // Programs of packages are links, as in node_modules/.bin.
 std::string real_path(const std::string& path) {
-  char* const found = ::realpath(path.c_str(), nullptr);
-  std::string out = found == nullptr ? path : std::string(found);
-  std::free(found);
-  return out;
+  char found[PATH_MAX];
+  return ::realpath(path.c_str(), found) == nullptr ? path : std::string(found);
 }
 
 // One entry is parsed, not all: this is on the way to every start of a package.
