@@ -10,12 +10,14 @@
 #include "cli/accepted.h"
 #include "cli/caller.h"
 #include "cli/commands.h"
+#include "cli/entry.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
 #include "cli/package_command.h"
 #include "cli/policy_places.h"
 #include "cli/profile.h"
 #include "cli/secret_options.h"
+#include "clients/lacking.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
 #include "sandbox/session.h"
@@ -124,6 +126,16 @@ std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const low
   return out;
 }
 
+// With --tool the policy is a part on purpose.
+sandbox::Lacking find_lacking(const Arguments& arguments, const ChosenPolicy& chosen) {
+  if (arguments.has("--tool")) return {};
+  clients::Start start{.command = chosen.command,
+                       .home = chosen.loaded.options.home,
+                       .directory = config_places(arguments).directory};
+  for (char** each = ::environ; *each != nullptr; ++each) start.environment.emplace_back(*each);
+  return clients::find_lacking(chosen.loaded.manifest, start);
+}
+
 int run(const Arguments& arguments, Output& output) {
   auto& chosen = kept(choose_policy(arguments, output));
   if (!chosen) return refuse(output);
@@ -152,6 +164,7 @@ int run(const Arguments& arguments, Output& output) {
   if (!chosen->server.empty()) artifact->plan->server = chosen->server;
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
+  sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
   return sandbox::run(
       {.artifact = *artifact,
@@ -172,7 +185,8 @@ int run(const Arguments& arguments, Output& output) {
        .audit = std::string(arguments.value("--audit").value_or("")),
        .audit_directory = audit_directory(),
        .proxy_env = net->proxy_env,
-       .net_limits = net->limits});
+       .net_limits = net->limits,
+       .lacking = std::move(lacking)});
 }
 
 }  // namespace

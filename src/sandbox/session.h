@@ -9,6 +9,7 @@
 #include "core/policy.h"
 #include "egress/policy.h"
 #include "lower/artifact.h"
+#include "sandbox/lacking.h"
 #include "sandbox/policy_place.h"
 #include "secrets/provider.h"
 
@@ -35,6 +36,7 @@ struct Session {
   std::string audit_directory;  // which is made where net is declared
   bool proxy_env = false;
   egress::EgressLimits net_limits;
+  Lacking lacking;  // for hints, where something fails
 };
 
 // Runs it, and says on stderr what a person should know. The server's exit status, or 125, 126,
