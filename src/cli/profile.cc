@@ -26,9 +26,9 @@ Wanted wanted_by_flags(const Arguments& arguments) {
           .home = home_directory()};
 }
 
-void add_manifest(const std::string& path, std::vector<std::string>& files) {
+void add_manifest(const std::string& path, std::vector<sandbox::PolicyPlace>& places) {
   const bool is_file = !path.empty() && path != "-" && !path.starts_with(clients::catalog_prefix);
-  if (is_file) files.push_back(path);
+  if (is_file) places.push_back({.path = path});
 }
 
 std::expected<void, int> check_command(const ChosenPolicy& chosen, std::string_view where,
@@ -45,7 +45,7 @@ std::expected<ChosenPolicy, int> by_flags(const Arguments& arguments, Output& ou
   auto loaded = load(arguments, wanted, output);
   if (!loaded) return std::unexpected(loaded.error());
   ChosenPolicy out{.loaded = *std::move(loaded), .command = arguments.operands};
-  add_manifest(wanted.manifest, out.files);
+  add_manifest(wanted.manifest, out.places);
   if (auto checked = check_command(out, "", output); !checked) {
     return std::unexpected(checked.error());
   }
@@ -78,7 +78,7 @@ std::expected<ChosenPolicy, int> by_flags_for(const FoundServer& entry, const Ar
   auto loaded = load(arguments, wanted, output);
   if (!loaded) return std::unexpected(loaded.error());
   ChosenPolicy out{.loaded = *std::move(loaded), .command = entry.server.command};
-  add_manifest(wanted.manifest, out.files);
+  add_manifest(wanted.manifest, out.places);
   out.secrets.only_declared = true;
   return out;
 }
@@ -104,7 +104,7 @@ std::expected<ChosenPolicy, int> by_project(const std::vector<FoundServer>& foun
                    .command = project->entry.server.command,
                    .secrets = {.bindings = project->entry.server.secrets}};
   // What narrows is measured by it, so who could write it could widen.
-  if (found.size() > 1) add_manifest(found[1].server.manifest, out.files);
+  if (found.size() > 1) add_manifest(found[1].server.manifest, out.places);
   if (project->beyond.empty()) return out;
   const clients::Approvals approvals(approvals_directory());
   const std::string& name = project->entry.server.name;
@@ -116,7 +116,7 @@ std::expected<ChosenPolicy, int> by_project(const std::vector<FoundServer>& foun
   if (!*approved || (*approved)->hash != project->hash) {
     return std::unexpected(not_approved(*project, approved->has_value(), output));
   }
-  out.files.push_back(approvals.file_of(project->directory, name));
+  out.places.push_back({.path = approvals.file_of(project->directory, name)});
   return out;
 }
 
@@ -127,7 +127,7 @@ std::expected<ChosenPolicy, int> by_entry(const FoundServer& entry, const Argume
   auto loaded = load_entry(arguments, entry, command, output);
   if (!loaded) return std::unexpected(loaded.error());
   ChosenPolicy out{.loaded = std::move(loaded->loaded), .command = entry.server.command};
-  add_manifest(entry.server.manifest, out.files);
+  add_manifest(entry.server.manifest, out.places);
   return out;
 }
 
@@ -168,13 +168,6 @@ std::expected<ChosenPolicy, int> choose_policy(const Arguments& arguments, Outpu
   const bool has_entry = !found->empty();
   auto out = has_entry ? choose(*found, arguments, output) : by_flags(arguments, output);
   if (!out) return out;
-  // Also where there is no entry yet: the server could make one.
-  for (std::string& file : clients::deciding_files(*name, config_places(arguments))) {
-    out->files.push_back(std::move(file));
-  }
-  // And an approval, or another server's package.
-  out->files.push_back(approvals_directory());
-  out->files.push_back(data_base());
   if (!has_entry) return out;
   const FoundServer& entry = found->front();
   out->server = *name;

@@ -8,6 +8,7 @@
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/secret_options.h"
+#include "sandbox/policy_place.h"
 
 namespace capgate::cli {
 
@@ -21,11 +22,11 @@ struct ChosenPolicy {
   std::vector<std::string> command;  // the operands, or the entry's
   std::string server = {};           // the entry's name: its secrets in the store; empty: no entry
   ConfiguredSecrets secrets = {};
-  std::vector<std::string> files = {};  // what decided: none may be writable by the server
+  std::vector<sandbox::PolicyPlace> places = {};  // what decided, but for what policy_places.h has
 };
 
-// Without --profile no config is read. On failure everything is said in `output`, and the exit code
-// is the error.
+// Without --profile no config has a say. On failure everything is said in `output`, and the exit
+// code is the error.
 [[nodiscard]] std::expected<ChosenPolicy, int> choose_policy(const Arguments& arguments,
                                                              Output& output);
 

@@ -10,11 +10,14 @@
 #include "cli/accepted.h"
 #include "cli/caller.h"
 #include "cli/commands.h"
+#include "cli/entry.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
 #include "cli/package_command.h"
+#include "cli/policy_places.h"
 #include "cli/profile.h"
 #include "cli/secret_options.h"
+#include "clients/lacking.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
 #include "sandbox/session.h"
@@ -111,6 +114,28 @@ std::vector<std::string> take_limits(std::vector<std::string>& accepted) {
   return out;
 }
 
+// A server that can write nothing of the host costs no look at any place. HOME of --profile can be
+// written.
+std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const lower::Plan& plan,
+                                                 const std::vector<secrets::Binding>& bindings,
+                                                 const Arguments& arguments) {
+  std::vector<sandbox::PolicyPlace> out = std::move(chosen.places);
+  if (!sandbox::grants_writing(plan) && !arguments.has("--profile")) return out;
+  std::ranges::move(policy_places(arguments), std::back_inserter(out));
+  std::ranges::move(secret_places(bindings), std::back_inserter(out));
+  return out;
+}
+
+// With --tool the policy is a part on purpose.
+sandbox::Lacking find_lacking(const Arguments& arguments, const ChosenPolicy& chosen) {
+  if (arguments.has("--tool")) return {};
+  clients::Start start{.command = chosen.command,
+                       .home = chosen.loaded.options.home,
+                       .directory = config_places(arguments).directory};
+  for (char** each = ::environ; *each != nullptr; ++each) start.environment.emplace_back(*each);
+  return clients::find_lacking(chosen.loaded.manifest, start);
+}
+
 int run(const Arguments& arguments, Output& output) {
   auto& chosen = kept(choose_policy(arguments, output));
   if (!chosen) return refuse(output);
@@ -139,26 +164,29 @@ int run(const Arguments& arguments, Output& output) {
   if (!chosen->server.empty()) artifact->plan->server = chosen->server;
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
+  sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
-  return sandbox::run({.artifact = *artifact,
-                       .input = input,
-                       .policy_files = std::move(chosen->files),
-                       .command = std::move(started->words),
-                       .environment = environment(),
-                       .secrets = *std::move(bindings),
-                       .home = loaded->options.home,
-                       .path = path.empty() ? std::string(lower::sandbox_path) : path,
-                       .accepted_limits = std::move(accepted_limits),
-                       .state = *state,
-                       .package = std::move(started->package),
-                       .grace = *grace,
-                       .report = std::string(arguments.value("--report").value_or("")),
-                       .trace = std::string(arguments.value("--trace").value_or("")),
-                       .dry_run = arguments.has("--dry-run"),
-                       .audit = std::string(arguments.value("--audit").value_or("")),
-                       .audit_directory = audit_directory(),
-                       .proxy_env = net->proxy_env,
-                       .net_limits = net->limits});
+  return sandbox::run(
+      {.artifact = *artifact,
+       .input = input,
+       .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
+       .command = std::move(started->words),
+       .environment = environment(),
+       .secrets = *std::move(bindings),
+       .home = loaded->options.home,
+       .path = path.empty() ? std::string(lower::sandbox_path) : path,
+       .accepted_limits = std::move(accepted_limits),
+       .state = *state,
+       .package = std::move(started->package),
+       .grace = *grace,
+       .report = std::string(arguments.value("--report").value_or("")),
+       .trace = std::string(arguments.value("--trace").value_or("")),
+       .dry_run = arguments.has("--dry-run"),
+       .audit = std::string(arguments.value("--audit").value_or("")),
+       .audit_directory = audit_directory(),
+       .proxy_env = net->proxy_env,
+       .net_limits = net->limits,
+       .lacking = std::move(lacking)});
 }
 
 }  // namespace

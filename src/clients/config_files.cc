@@ -152,18 +152,33 @@ std::expected<std::vector<Place>, ConfigProblem> list_servers(const Places& plac
   return out;
 }
 
+// Those of no certain server.
+std::vector<Place> common_places(const Places& places) {
+  std::vector<Place> out = places_of(places, "");
+  std::erase_if(out, [](const Place& place) { return place.file.ends_with("/servers/.yaml"); });
+  return out;
+}
+
+std::expected<std::vector<Place>, ConfigProblem> every_place(const Places& places) {
+  std::vector<Place> out = common_places(places);
+  if (places.config.empty()) return out;
+  auto listed = list_servers(places);
+  if (!listed) return std::unexpected(std::move(listed).error());
+  std::ranges::move(*listed, std::back_inserter(out));
+  return out;
+}
+
+// All but the project's; a directory that cannot be listed has none.
+std::vector<Place> own_places(const Places& places) {
+  std::vector<Place> out = every_place(places).value_or(common_places(places));
+  std::erase_if(out, [](const Place& place) { return place.layer == Layer::project; });
+  return out;
+}
+
 }  // namespace
 
 std::string project_file(const Places& places) {
   return format("{}{}{}", places.directory, places.directory.ends_with('/') ? "" : "/", file_name);
-}
-
-std::vector<std::string> deciding_files(std::string_view name, const Places& places) {
-  std::vector<std::string> out;
-  for (Place& place : places_of(places, name)) {
-    if (place.layer != Layer::project) out.push_back(std::move(place.file));
-  }
-  return out;
 }
 
 std::expected<std::string, int> read_regular_file(const std::string& path, Links links) {
@@ -206,16 +221,29 @@ Found find_server(std::string_view name, const Places& places) {
   return out;
 }
 
-Found all_servers(const Places& places) {
-  std::vector<Place> all = places_of(places, "");
-  std::erase_if(all, [](const Place& place) { return place.file.ends_with("/servers/.yaml"); });
-  if (!places.config.empty()) {
-    auto listed = list_servers(places);
-    if (!listed) return std::unexpected(std::move(listed).error());
-    std::ranges::move(*listed, std::back_inserter(all));
-  }
+std::vector<std::string> deciding_files(const Places& places) {
+  std::vector<std::string> out;
+  if (!places.config.empty()) out = {places.config, format("{}/servers", places.config)};
+  if (!places.system.empty()) out.push_back(places.system);
+  // A file in them may be a link to somewhere else.
+  for (Place& place : own_places(places)) out.push_back(std::move(place.file));
+  return out;
+}
+
+std::vector<FoundServer> readable_servers(const Places& places) {
   std::vector<FoundServer> out;
-  for (const Place& place : all) {
+  for (const Place& place : own_places(places)) {
+    auto read = read_place(place, places);
+    if (read) std::ranges::move(*read, std::back_inserter(out));
+  }
+  return out;
+}
+
+Found all_servers(const Places& places) {
+  const auto all = every_place(places);
+  if (!all) return std::unexpected(all.error());
+  std::vector<FoundServer> out;
+  for (const Place& place : *all) {
     auto read = read_place(place, places);
     if (!read) return read;
     std::ranges::move(*read, std::back_inserter(out));

@@ -63,9 +63,12 @@ struct ConfigProblem {
 // ./capgate.yaml, whether or not it is there.
 [[nodiscard]] std::string project_file(const Places& places);
 
-// Where an entry of that name would be looked for, but for the project's: whoever can write one of
-// them, there or not, decides the policy.
-[[nodiscard]] std::vector<std::string> deciding_files(std::string_view name, const Places& places);
+// Every file and directory where an entry would be looked for, but for the project's: whoever can
+// write one of them, there or not, decides a policy.
+[[nodiscard]] std::vector<std::string> deciding_files(const Places& places);
+
+// Every entry of those files. What is wrong with one of them is for those who use it: it has none.
+[[nodiscard]] std::vector<FoundServer> readable_servers(const Places& places);
 
 // A file that a server may have put there is read as such: no link to somewhere else, no pipe that
 // nobody writes. The error is an errno.

@@ -148,11 +148,32 @@ TEST_F(ConfigFiles, AUsersFileMayBeALink) {
 TEST_F(ConfigFiles, WhereAnEntryWouldBeLookedForDecides) {
   Places all = places();
   all.flag = "/given.yaml";
-  const auto files = deciding_files("x", all);
-  EXPECT_EQ(files, (std::vector<std::string>{"/given.yaml", directory_.path("config/capgate.yaml"),
-                                             directory_.path("config/servers/x.yaml"),
-                                             directory_.path("system/capgate.yaml")}));
+  EXPECT_EQ(deciding_files(all),
+            (std::vector<std::string>{directory_.path("config"), directory_.path("config/servers"),
+                                      directory_.path("system"), "/given.yaml",
+                                      directory_.path("config/capgate.yaml"),
+                                      directory_.path("system/capgate.yaml")}));
+  // Each of them may be a link.
+  const std::string one = directory_.file("config/servers/x.yaml", "broken: [");
+  const auto files = deciding_files(all);
+  EXPECT_TRUE(contains(files, one));
   EXPECT_FALSE(contains(files, project_file(all)));
+}
+
+TEST_F(ConfigFiles, WhatIsBrokenHasNoEntryThatCouldBeRead) {
+  directory_.file("config/capgate.yaml", entry("a", "one"));
+  directory_.file("config/servers/b.yaml", entry("b", "two"));
+  directory_.file("config/servers/c.yaml", "servers: [");
+  directory_.file("system/capgate.yaml", entry("a", "three"));
+  directory_.file("project/capgate.yaml", entry("d", "four"));
+  std::string seen;
+  for (const FoundServer& each : readable_servers(places())) {
+    seen += each.server.name + "=" + each.server.command.front() + " ";
+  }
+  EXPECT_EQ(seen, "a=one a=three b=two ");
+  EXPECT_FALSE(all_servers(places()).has_value());
+  directory_.file("config/capgate.yaml", "servers: [");
+  EXPECT_EQ(readable_servers(places()).size(), 2U);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 // npm in its sandbox.
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <string>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "clients/installer.h"
 #include "clients/names.h"
@@ -51,73 +53,108 @@ Stored<Npm> find_npm(const Work& work) {
   return out;
 }
 
+std::string text_of(Value object, std::string_view key) {
+  const auto value = object.find(key);
+  return value && value->is(Kind::string) ? std::string(value->text()) : std::string();
+}
+
+// A package of another scope than these comes from the general registry. A scope with a registry of
+// its own keeps it for dependencies too: who publishes the same name elsewhere must not be asked.
+struct Scope {
+  std::string name;  // "@acme"
+  RegistryAddress registry;
+};
+
 struct Settings {
-  std::string registry;
+  RegistryAddress general;
+  std::vector<Scope> scopes;
   std::string certificates;
 };
 
-// What npm itself would use: the registry of the package's scope, else the general one.
+std::string scope_of(std::string_view package) {
+  return package.starts_with('@') ? std::string(package.substr(0, package.find('/'))) : "";
+}
+
+// What npm itself would use. It leaves out what is secret.
 Stored<Settings> read_settings(const Work& work, const Npm& npm) {
-  const std::string& name = work.package.name;
-  const std::string scope =
-      name.starts_with('@') ? format("{}:registry", name.substr(0, name.find('/'))) : "";
-  std::vector<std::string> words{npm.program, "--logs-max=0", "config",
-                                 "get",       "registry",     "cafile"};
-  if (!scope.empty()) words.push_back(scope);
-  const std::string text = TRY(ask_tool(work, std::move(words)));
-  Settings out;
-  for (const std::string_view line : split(text, '\n')) {
-    const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string_view key = line.substr(0, equals);
-    const std::string value(trim(line.substr(equals + 1)));
-    if (value.empty() || value == "undefined" || value == "null") continue;
-    if (key == "cafile") out.certificates = value;
-    if (key == "registry" && out.registry.empty()) out.registry = value;
-    if (!scope.empty() && key == scope) out.registry = value;
+  const std::string text =
+      TRY(ask_tool(work, {npm.program, "--logs-max=0", "config", "list", "--json"}));
+  const auto document = text::parse_json(text);
+  if (!document || !document->root().is(Kind::object)) {
+    return refuse("npm config list --json does not say what npm uses", "try a newer npm");
   }
-  if (out.registry.empty()) return refuse("npm names no registry", "npm config set registry URL");
+  const Value settings = document->root();
+  const std::string registry = text_of(settings, "registry");
+  if (registry.empty()) return refuse("npm names no registry", "npm config set registry URL");
+  Settings out{.general = TRY(parse_registry(registry)),
+               .scopes = {},
+               .certificates = text_of(settings, "cafile")};
+  constexpr std::string_view ending = ":registry";
+  for (const auto member : settings.members()) {
+    const std::string_view key = member.key.text();
+    if (!key.starts_with('@') || !key.ends_with(ending) || !member.value.is(Kind::string)) continue;
+    out.scopes.push_back({.name = std::string(key.substr(0, key.size() - ending.size())),
+                          .registry = TRY(parse_registry(member.value.text()))});
+  }
   return out;
 }
 
-std::vector<std::string> install_words(const Work& work, const Npm& npm,
-                                       const RegistryAddress& registry,
+// --registry: everything comes from there.
+Stored<Settings> chosen_settings(const Work& work) {
+  return Settings{
+      .general = TRY(parse_registry(work.options.registry)), .scopes = {}, .certificates = ""};
+}
+
+const RegistryAddress& registry_of(const Settings& settings, std::string_view package) {
+  const auto scope = std::ranges::find(settings.scopes, scope_of(package), &Scope::name);
+  return scope == settings.scopes.end() ? settings.general : scope->registry;
+}
+
+// "registry.example.com:443 and npm.acme.example:443", for a message.
+std::string reachable(const Settings& settings) {
+  std::vector<std::string> places{format("{}:{}", settings.general.host, settings.general.port)};
+  for (const Scope& scope : settings.scopes) {
+    places.push_back(format("{}:{}", scope.registry.host, scope.registry.port));
+  }
+  sort_and_deduplicate(places);
+  return join(places, " and ");
+}
+
+std::vector<std::string> install_words(const Work& work, const Npm& npm, const Settings& settings,
                                        const std::string& certificates) {
   std::vector<std::string> words{
       npm.node, npm.script, "install", "--prefix", work.tree(), "--cache", work.staging + "/cache",
       // None of the user's settings, and none of the machine's: no token is known inside.
       "--userconfig", work.staging + "/userconfig", "--globalconfig",
-      work.staging + "/globalconfig", "--registry", registry.url, "--lockfile-version=3",
+      work.staging + "/globalconfig", "--registry", settings.general.url, "--lockfile-version=3",
       "--no-audit", "--no-fund", "--no-update-notifier", "--no-progress", "--logs-max=0",
       "--loglevel=error", "--color=false", "--fetch-retry-mintimeout=500",
       "--fetch-retry-maxtimeout=2000"};
-  const std::string& name = work.package.name;
-  if (name.starts_with('@')) {
-    words.push_back(format("--{}:registry={}", name.substr(0, name.find('/')), registry.url));
+  bool encrypted = settings.general.encrypted;
+  for (const Scope& scope : settings.scopes) {
+    words.push_back(format("--{}:registry={}", scope.name, scope.registry.url));
+    encrypted |= scope.registry.encrypted;
   }
-  if (registry.encrypted && !certificates.empty()) {
+  if (encrypted && !certificates.empty()) {
     words.insert(words.end(), {"--cafile", certificates});
   }
   if (!work.options.scripts) words.emplace_back("--ignore-scripts");
   words.emplace_back("--");
-  words.push_back(
-      format("{}@{}", name, work.package.range.empty() ? "latest" : work.package.range));
+  words.push_back(format("{}@{}", work.package.name,
+                         work.package.range.empty() ? "latest" : work.package.range));
   return words;
 }
 
 std::vector<std::string> capabilities_for(const Work& work, const Npm& npm,
-                                          const RegistryAddress& registry) {
-  std::vector<std::string> out{capability_for(registry)};
+                                          const Settings& settings) {
+  std::vector<std::string> out{capability_for(settings.general)};
+  for (const Scope& scope : settings.scopes) out.push_back(capability_for(scope.registry));
+  sort_and_deduplicate(out);
   const std::string package(above(above(npm.script)));
   if (!package.starts_with("/usr/")) out.push_back(fs_capability("read", package));
   // Scripts run in a shell, and are mostly Node's.
   if (work.options.scripts) out.insert(out.end(), {"exec:spawn:sh", "exec:spawn:node"});
   return out;
-}
-
-std::string text_of(Value object, std::string_view key) {
-  const auto value = object.find(key);
-  return value && value->is(Kind::string) ? std::string(value->text()) : std::string();
 }
 
 bool is_true(Value object, std::string_view key) {
@@ -163,9 +200,9 @@ Stored<Fetched> read_result(const Work& work, const Npm& npm) {
 
 Stored<Fetched> fetch_npm(const Work& work) {
   const Npm npm = TRY(find_npm(work));
-  Settings settings{.registry = work.options.registry, .certificates = ""};
-  if (settings.registry.empty()) settings = TRY(read_settings(work, npm));
-  const RegistryAddress registry = TRY(parse_registry(settings.registry));
+  const Settings settings =
+      TRY(work.options.registry.empty() ? read_settings(work, npm) : chosen_settings(work));
+  const RegistryAddress& registry = registry_of(settings, work.package.name);
   if (auto done = write_text(work.tree() + "/package.json",
                              "{\"name\": \"capgate-package\", \"private\": true}\n");
       !done) {
@@ -174,13 +211,13 @@ Stored<Fetched> fetch_npm(const Work& work) {
   const std::string certificates =
       write_certificates(work, {settings.certificates, variable_of(work, "NODE_EXTRA_CA_CERTS")});
   const ToolEnd ended = TRY(run_confined(
-      work, {.capabilities = capabilities_for(work, npm, registry),
-             .command = install_words(work, npm, registry, certificates),
+      work, {.capabilities = capabilities_for(work, npm, settings),
+             .command = install_words(work, npm, settings, certificates),
              .step = format("npm fetches {} from {}", work.package.name, registry.host)}));
   if (ended.status != 0) {
     return refuse(
         format("npm could not install {}:\n  {}", print(work.package), last_words(ended.err)),
-        format("only {}:{} can be reached from there", registry.host, registry.port));
+        format("only {} can be reached from there", reachable(settings)));
   }
   return read_result(work, npm);
 }

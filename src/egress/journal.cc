@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -29,6 +30,19 @@ std::string print_remedy(std::string_view remedy, std::string_view or_else = "")
       std::ranges::all_of(remedy, [](char c) { return c >= ' ' && c <= '~' && c != '\\'; });
   if (remedy.empty() || remedy.size() > longest || !is_plain) return {};
   return format("; {}{} would allow it", remedy, or_else);
+}
+
+// The one that all rules for other hosts have, or that of HTTPS.
+std::uint16_t likely_port(const std::vector<Rule>& rules) {
+  constexpr std::uint16_t https = 443;
+  std::optional<std::uint16_t> port;
+  for (const Rule& rule : rules) {
+    const core::Endpoint& endpoint = rule.connect.endpoint;
+    if (core::names_private_endpoint(endpoint.host)) continue;
+    if (!endpoint.port || (port && port != endpoint.port)) return https;
+    port = endpoint.port;
+  }
+  return port.value_or(https);
 }
 
 AuditEvent event_of(const FlowRecord& record, const Flow& flow, AuditEvent::Kind kind) {
@@ -160,6 +174,19 @@ void Journal::close(const FlowRecord& record, std::uint64_t sent, std::uint64_t 
   (void)log_.append(event);
 }
 
+Journal::Hint Journal::hint_for(const core::HostPattern& host) const {
+  Flow flow{.host = host, .port = likely_port(policy_.rules)};
+  bool is_port_guessed = true;
+  for (const core::NetConnect& known : policy_.lacking) {
+    if (known.endpoint.host == host) return {.remedy = print(core::Capability(known))};
+    // Of a wildcard the port alone: the server chose the name, and no other is opened for it.
+    if (!known.endpoint.port || !matches(known.endpoint.host, host)) continue;
+    flow.port = *known.endpoint.port;
+    is_port_guessed = false;
+  }
+  return {.remedy = remedy({.reason = Reason::no_rule}, flow), .is_port_guessed = is_port_guessed};
+}
+
 void Journal::tell_dns(const DnsReply& reply) {
   const bool answered = reply.kind == DnsReply::Kind::answered;
   Repeat* repeat = news(Subject::name, format("{}{}", answered ? "+" : "-", reply.name));
@@ -168,12 +195,13 @@ void Journal::tell_dns(const DnsReply& reply) {
   told = {.kind = AuditEvent::Kind::dns, .host = reply.name, .allowed = answered};
   if (!answered) {
     told.reason = reply.kind == DnsReply::Kind::malformed ? "malformed" : "no-rule";
-    // Which port the program wants is not known yet.
-    if (auto host = core::parse_host(reply.name)) {
-      told.remedy = remedy({.reason = Reason::no_rule}, {.host = *std::move(host), .port = 443});
-    }
-    say(reply.name, format("name {} refused: no rule covers it{}", audit_text(reply.name),
-                           print_remedy(told.remedy, ", or the port that it needs,")));
+    Hint hint;
+    if (const auto host = core::parse_host(reply.name)) hint = hint_for(*host);
+    told.remedy = hint.remedy;
+    say(reply.name,
+        format(
+            "name {} refused: no rule covers it{}", audit_text(reply.name),
+            print_remedy(told.remedy, hint.is_port_guessed ? ", or the port that it needs," : "")));
   }
   tell(*repeat);
 }

@@ -89,6 +89,12 @@ class Journal {
   // `text` holds foreign text only as audit_text() gives it.
   void say(std::string_view key, const std::string& text);
   void write_to_stderr(const std::string& text);
+  struct Hint {
+    std::string remedy;
+    bool is_port_guessed = false;
+  };
+  // What would allow a name, which was asked for without a port.
+  [[nodiscard]] Hint hint_for(const core::HostPattern& host) const;
   void tell_refusal(const FlowRecord& record, const Flow& flow, AuditEvent event);
 
   Loop& loop_;

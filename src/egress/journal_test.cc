@@ -98,6 +98,36 @@ TEST_F(JournalTest, TellsASubjectOnceAMinuteAndItsRepeatsAtTheEnd) {
   EXPECT_EQ(count_of("other.test", after), 0U) << after;
 }
 
+struct HintCase {
+  std::vector<std::string> rules;
+  std::vector<std::string> lacking;
+  std::string hint;
+};
+
+// A question for a name has no port.
+TEST_F(JournalTest, NamesWhatWouldAllowAName) {
+  const HintCase cases[] = {
+      {{}, {}, "net:connect:db.test:443, or the port that it needs,"},
+      {{"a.test:80", "b.test"}, {}, "net:connect:db.test:443, or the port that it needs,"},
+      {{"a.test:5432", "b.test:443"}, {}, "net:connect:db.test:443, or the port that it needs,"},
+      {{"a.test:5432", "localhost:8080"},
+       {},
+       "net:connect:db.test:5432, or the port that it needs,"},
+      {{"a.test:80"}, {"db.test:5432?proto=tcp"}, "net:connect:db.test:5432?proto=tcp"},
+      {{}, {"other.test:1", "*.test:6379"}, "net:connect:db.test:6379"},
+      {{}, {"*"}, "net:connect:db.test:443, or the port that it needs,"},
+  };
+  for (const HintCase& each : cases) {
+    policy = policy_of(each.rules);
+    for (const Rule& rule : policy_of(each.lacking).rules) policy.lacking.push_back(rule.connect);
+    const sys::Fd words = empty_file();
+    Journal(loop, policy, audit.get(), words.get()).tell_dns(refused_name("db.test"));
+    EXPECT_EQ(text_of(words), format("capgate: name db.test refused: no rule covers it; {} would "
+                                     "allow it\n",
+                                     each.hint));
+  }
+}
+
 // A line for each would let a server fill the disk.
 TEST_F(JournalTest, TellsOfEndlessNamesThatTheyAreTooMany) {
   for (int i = 0; i < 2; ++i) journal.tell_dns(refused_name("evil.test"));

@@ -55,8 +55,8 @@ Result<std::uint64_t> read_number(Value object, std::string_view key, std::uint6
   return *number;
 }
 
-Result<core::Capability> read_capability(Value object) {
-  const Value capability = TRY(member(object, "capability", Kind::string));
+Result<core::Capability> parse_one(Value capability) {
+  if (!capability.is(Kind::string)) return fail(capability.span(), "a capability is a string");
   auto parsed = core::parse_capability(capability.text(), {});
   if (!parsed) {
     parsed.error().where = capability.span();
@@ -64,6 +64,10 @@ Result<core::Capability> read_capability(Value object) {
   }
   if (parsed->size() != 1) return fail(capability.span(), "one capability is needed");
   return std::move(parsed->front());
+}
+
+Result<core::Capability> read_capability(Value object) {
+  return parse_one(TRY(member(object, "capability", Kind::string)));
 }
 
 Result<Rule> read_rule(Value value) {
@@ -74,6 +78,13 @@ Result<Rule> read_rule(Value value) {
   if (connect == nullptr) return fail(value.span(), "a rule is one net:connect");
   return Rule{
       .connect = *connect, .text = print(capability), .position = TRY(read_text(value, "at"))};
+}
+
+Result<core::NetConnect> read_lacking(Value value) {
+  const core::Capability capability = TRY(parse_one(value));
+  const auto* connect = std::get_if<core::NetConnect>(&capability);
+  if (connect == nullptr) return fail(value.span(), "what is lacking is one net:connect");
+  return *connect;
 }
 
 Result<Seal> read_seal(Value value) {
@@ -127,8 +138,8 @@ Result<Policy> read_policy(std::string_view json) {
   auto document = text::parse_json(std::string(json));
   if (!document) return std::unexpected(document.error().front());
   const Value root = document->root();
-  constexpr std::string_view keys[] = {"server",     "sandbox", "policyHash", "rules",
-                                       "publicOnly", "limits",  "seals",      "roots"};
+  constexpr std::string_view keys[] = {"server", "sandbox", "policyHash", "rules",  "publicOnly",
+                                       "limits", "seals",   "roots",      "lacking"};
   TRY(check_keys(root, keys));
   Policy out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
   out.server = TRY(read_text(root, "server"));
@@ -146,6 +157,9 @@ Result<Policy> read_policy(std::string_view json) {
   out.roots_file = TRY(read_text(roots, "file"));
   out.roots_directory = TRY(read_text(roots, "directory"));
   out.public_only = TRY(member(root, "publicOnly", Kind::boolean)).text() == "true";
+  for (const Value connect : TRY(member(root, "lacking", Kind::array)).elements()) {
+    out.lacking.push_back(TRY(read_lacking(connect)));
+  }
   out.limits = TRY(read_limits(*root.find("limits")));
   return out;
 }
@@ -165,7 +179,11 @@ std::string print_policy(const Policy& policy) {
   }
   json.end_array().key("roots").begin_object().key("file").string(policy.roots_file);
   json.key("directory").string(policy.roots_directory).end_object();
-  json.key("publicOnly").boolean(policy.public_only).key("limits").begin_object();
+  json.key("publicOnly").boolean(policy.public_only).key("lacking").begin_array();
+  for (const core::NetConnect& connect : policy.lacking) {
+    json.string(print(core::Capability(connect)));
+  }
+  json.end_array().key("limits").begin_object();
   for (const LimitField& field : limit_fields) {
     json.key(field.key).number(policy.limits.*field.member);
   }

@@ -17,7 +17,7 @@ constexpr std::string_view example =
     R"({"server":"github","sandbox":"5f2c9a11","policyHash":"sha256:00",)"
     R"("rules":[{"capability":"net:connect:api.github.com:443","at":"github.json:12:7"}],)"
     R"("seals":[{"capability":"env:inject:TOKEN?to=api.github.com:443","placeholder":"ghp_x",)"
-    R"("at":"github.json:13:7"}],"roots":{"file":"","directory":""},"publicOnly":false,)"
+    R"("at":"github.json:13:7"}],"roots":{"file":"","directory":""},"publicOnly":false,"lacking":["net:connect:b.test:80"],)"
     R"("limits":{"connections":512,"perSecond":100,"idleSeconds":900,"headBytes":65536,)"
     R"("helloSeconds":15,"dialSeconds":20,"bytes":0}})";
 
@@ -45,6 +45,10 @@ TEST(Policy, IsReadAsWritten) {
   EXPECT_FALSE(is_sealed(*policy, *core::parse_host("api.github.com"), 80));
   EXPECT_FALSE(is_sealed(*policy, *core::parse_host("github.com"), 443));
   EXPECT_FALSE(policy->public_only);
+  ASSERT_EQ(policy->lacking.size(), 1U);
+  EXPECT_EQ(policy->lacking[0].endpoint, *core::parse_endpoint("b.test:80"));
+  EXPECT_FALSE(read_policy(with("net:connect:b.test:80", "exec:spawn:git")));
+  EXPECT_FALSE(read_policy(with("\"net:connect:b.test:80\"", "80")));
   EXPECT_EQ(policy->limits.connections, 512U);
   EXPECT_EQ(policy->limits.dial_seconds, 20U);
   EXPECT_EQ(print_policy(*policy), example);

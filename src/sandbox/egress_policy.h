@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "egress/policy.h"
 #include "lower/plan.h"
+#include "sandbox/lacking.h"
 
 namespace capgate::sandbox {
 
@@ -15,5 +17,8 @@ struct EgressRun {
 };
 
 [[nodiscard]] egress::Policy egress_policy(const lower::Plan& plan, const EgressRun& run);
+
+// Those that the broker could name where it refuses.
+[[nodiscard]] std::vector<core::NetConnect> connects_of(const Lacking& lacking);
 
 }  // namespace capgate::sandbox

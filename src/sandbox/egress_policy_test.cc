@@ -26,6 +26,14 @@ TEST(EgressPolicy, IsWhatThePlanSays) {
   EXPECT_TRUE(egress_policy(plan, {}).public_only);
 }
 
+TEST(EgressPolicy, KnowsWhichConnectionsAreLacking) {
+  const auto connects =
+      connects_of({.entry = "x",
+                   .capabilities = {"fs:read:/a", "net:connect:a.example:5432", "net:listen:80"}});
+  ASSERT_EQ(connects.size(), 1U);
+  EXPECT_EQ(print(core::Capability(connects[0])), "net:connect:a.example:5432");
+}
+
 TEST(EgressPolicy, ReachesTheBrokerUnchanged) {
   const Lowered lowered(
       "plan", {"net:connect:*.example:443?methods=GET&private=true&proto=http&sni=strict"});

@@ -99,6 +99,7 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(NetworkWanted want
   egress::Policy policy =
       egress_policy(wanted.plan, {.sandbox = sandbox, .policy_hash = wanted.policy_hash});
   policy.limits = wanted.limits;
+  policy.lacking = connects_of(wanted.lacking);
   policy.seals = std::move(wanted.secrets.seals);
   policy.roots_file = std::move(wanted.secrets.roots_file);
   policy.roots_directory = std::move(wanted.secrets.roots_directory);

@@ -17,6 +17,7 @@
 #include "sandbox/bind.h"
 #include "sandbox/broker.h"
 #include "sandbox/capture.h"
+#include "sandbox/lacking.h"
 #include "secrets/renewal.h"
 
 namespace capgate::sandbox {
@@ -37,6 +38,7 @@ struct NetworkWanted {
   std::string audit;            // --audit, or empty
   std::string audit_directory;  // where a new one is made
   NetworkSecrets secrets;
+  const Lacking& lacking;
 };
 
 struct Network {

@@ -1,11 +1,11 @@
-// A policy is never taken from a place that the server it is for can write: what it wrote there
-// would hold for it the next time.
+// A policy is never taken from a place that a sandboxed server can write: what it wrote there would
+// hold for it, or for another server, the next time.
 //
-//   TRY(check_policy_places({"/srv/project/manifest.json"}, plan, launcher));
+//   TRY(check_policy_places({{.path = "/srv/project/manifest.json"}}, plan, launcher));
 //
-// Compared by identity, not by name: every directory on the way to the file, links followed, with
-// every directory and file that the Plan lets the server write. A file that is not there counts,
-// too: the server could make it.
+// Compared by identity, not by name: every directory on the way to the place, links followed, with
+// every directory and file that the Plan lets the server write. A place that is not there counts,
+// too: the server could make it. One that is a directory stands for everything in it.
 #pragma once
 
 #include <expected>
@@ -18,7 +18,15 @@
 
 namespace capgate::sandbox {
 
+struct PolicyPlace {
+  std::string path;
+  std::string role = "decides what the server may do";  // said of it in a refusal
+};
+
 [[nodiscard]] std::expected<void, Refusal> check_policy_places(
-    const std::vector<std::string>& files, const lower::Plan& plan, const Launcher& launcher);
+    const std::vector<PolicyPlace>& places, const lower::Plan& plan, const Launcher& launcher);
+
+// Whether the Plan lets the server write anything of the host at all.
+[[nodiscard]] bool grants_writing(const lower::Plan& plan);
 
 }  // namespace capgate::sandbox

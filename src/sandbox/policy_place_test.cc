@@ -26,15 +26,17 @@ class PolicyPlace : public testing::Test {
 
   // What the refusal names as writable; empty: accepted.
   std::string refused(const std::string& file) {
-    const auto checked = check_policy_places({file}, plan_, launcher_);
+    const auto checked = check_policy_places({{.path = file}}, plan_, launcher_);
     if (checked) return "";
     EXPECT_FALSE(checked.error().help.empty());
     EXPECT_EQ(checked.error().exit_code, 125);
+    help_ = checked.error().help;
     return checked.error().message;
   }
 
   test::TempDirectory directory_;
   core::Origins origins_ = {0};
+  std::string help_;
   lower::Plan plan_;
   Launcher launcher_{.caller = {.directory = directory_.path("work")}, .environment = {}};
 };
@@ -113,6 +115,86 @@ TEST_F(PolicyPlace, GrantedEntriesCount) {
   grant("work/*.json", "write", Kind::entries);
   EXPECT_NE(refused(directory_.path("work/a.json")), "");
   EXPECT_EQ(refused(directory_.path("work/b.txt")), "");
+  // Those that are there: no other is ever made.
+  EXPECT_EQ(refused(directory_.path("work/none.json")), "");
+}
+
+TEST_F(PolicyPlace, AGrantedFileThatIsMadeAtTheStartCounts) {
+  grant("safe/new.yaml", "write");
+  EXPECT_NE(refused(directory_.path("safe/new.yaml")), "");
+  EXPECT_NE(refused(directory_.path("safe/new.yaml/deeper")), "");
+  EXPECT_EQ(refused(directory_.path("safe/other.yaml")), "");
+  EXPECT_EQ(refused(directory_.path("work/new.yaml")), "");
+}
+
+TEST_F(PolicyPlace, ADirectoryStandsForWhatIsInIt) {
+  directory_.file("safe/servers/x.yaml", "");
+  const std::string place = directory_.path("safe");
+  for (const char* inside : {"safe/servers", "safe/servers/x.yaml", "safe/new.yaml"}) {
+    plan_.mounts.clear();
+    grant(inside, "write");
+    EXPECT_TRUE(refused(place).contains(directory_.path(inside))) << inside;
+    EXPECT_EQ(refused(directory_.path("safe/capgate.lock")), "") << inside;
+  }
+  plan_.mounts.clear();
+  grant("safe/servers/*.yaml", "write", Kind::entries);
+  EXPECT_NE(refused(place), "");
+  // By another name of either.
+  directory_.link("name", place);
+  EXPECT_NE(refused(directory_.path("name")), "");
+  plan_.mounts.clear();
+  grant("name/servers", "write");
+  EXPECT_NE(refused(place), "");
+  EXPECT_EQ(refused(directory_.path("work")), "");
+}
+
+TEST_F(PolicyPlace, TheHomeOfAServerWithAnUnluckyNameLiesInNoPlace) {
+  launcher_.state = directory_.directory("state/approved/home");
+  EXPECT_EQ(refused(directory_.path("state/approved")), "");
+  EXPECT_NE(refused(directory_.path("state/approved/home/x")), "");
+}
+
+TEST_F(PolicyPlace, TheRefusalNamesTheGrantAndWhatToDo) {
+  const std::string file = directory_.file("work/m.json", "{}");
+  plan_.mounts.push_back({.kind = Kind::bind,
+                          .target = directory_.path("work"),
+                          .detail = "create",
+                          .directory = true,
+                          .origins = &origins_});
+  EXPECT_EQ(refused(file),
+            file + " decides what the server may do, and the server could write it: " +
+                directory_.path("work") +
+                " is granted for writing by fs:create:" + directory_.path("work") + "/**");
+  EXPECT_EQ(help_, "keep it outside of what the server can write, or grant less");
+}
+
+TEST_F(PolicyPlace, WhatWouldBeHiddenIsToBeMade) {
+  grant("work", "write");
+  grant("work/capgate", "directory", Kind::mask);
+  grant("work/state", "directory", Kind::mask);
+  EXPECT_NE(refused(directory_.path("work/capgate/servers")), "");
+  EXPECT_TRUE(help_.ends_with(": mkdir -p " + directory_.path("work/capgate"))) << help_;
+  EXPECT_NE(refused(directory_.path("work/capgate2")), "");
+  EXPECT_FALSE(help_.contains("mkdir")) << help_;
+  const std::vector<sandbox::PolicyPlace> both = {{.path = directory_.path("work/capgate/x")},
+                                                  {.path = directory_.path("work/capgate/y")},
+                                                  {.path = directory_.path("work/state")}};
+  const auto checked = check_policy_places(both, plan_, launcher_);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_TRUE(checked.error().help.ends_with(directory_.path("work/capgate") + " " +
+                                             directory_.path("work/state")));
+  directory_.directory("work/capgate");
+  directory_.directory("work/state");
+  EXPECT_TRUE(check_policy_places(both, plan_, launcher_).has_value());
+}
+
+TEST_F(PolicyPlace, WhoCanWriteNothingIsNotAsked) {
+  EXPECT_FALSE(grants_writing(plan_));
+  grant("work", "read");
+  grant("work/.ssh", "directory", Kind::mask);
+  EXPECT_FALSE(grants_writing(plan_));
+  grant("work/sub", "delete");
+  EXPECT_TRUE(grants_writing(plan_));
 }
 
 TEST_F(PolicyPlace, TheStateDirectoryIsWritable) {

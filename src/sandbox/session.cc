@@ -136,7 +136,8 @@ std::expected<void, Refusal> add_filter(const Session& session, const Bound& bou
   auto output = open_output(session.trace);
   if (!output) return std::unexpected(std::move(output).error());
   const auto rules = lower::seccomp_rules(plan.seccomp);
-  tracer.emplace(plan.arch, rules, orders.token, bound, *std::move(output));
+  tracer.emplace(plan.arch, rules, orders.token,
+                 Tracer::Known{.bound = bound, .lacking = session.lacking}, *std::move(output));
   orders.filter = traced_filter(plan.arch, rules);
   orders.listen = true;
   return {};
@@ -159,7 +160,8 @@ std::expected<std::unique_ptr<Network>, Refusal> start_network(const Session& se
                        .limits = session.net_limits,
                        .audit = session.audit,
                        .audit_directory = session.audit_directory,
-                       .secrets = std::move(secrets)},
+                       .secrets = std::move(secrets),
+                       .lacking = session.lacking},
                       bound);
 }
 
@@ -183,8 +185,12 @@ void set_proxy_variables(Bound& bound) {
 }
 
 // Everything about the end of a run that is not its exit status.
-void tell_end(const Bound& bound, const Outcome& outcome) {
-  if (!outcome.explanation.empty()) say(format("capgate: {}\n", outcome.explanation));
+void tell_end(const Session& session, const Bound& bound, const Outcome& outcome) {
+  if (!outcome.explanation.empty()) {
+    say(format("capgate: {}\n", outcome.explanation));
+  } else if (outcome.exit_code != 0 && !outcome.was_told_to_end) {
+    say(explain_status(session.lacking, outcome.exit_code));
+  }
   tell_appeared(bound);
 }
 
@@ -234,7 +240,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   if (network) network->broker.end();
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
   if (outcome.refusal) return std::unexpected(*outcome.refusal);
-  tell_end(bound, outcome);
+  tell_end(session, bound, outcome);
   write_report(report, {.artifact = session.artifact,
                         .input = session.input,
                         .bound = bound,
@@ -262,7 +268,7 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   const lower::Plan& plan = *session.artifact.plan;
   Launcher launcher = launcher_of(session);
   // Before anything is done that a policy asks for: `cmd:` of a secret starts a program out here.
-  if (auto checked = check_policy_places(session.policy_files, plan, launcher); !checked) {
+  if (auto checked = check_policy_places(session.policy_places, plan, launcher); !checked) {
     return std::unexpected(std::move(checked).error());
   }
   if (has_secrets(plan)) {

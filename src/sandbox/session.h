@@ -9,6 +9,8 @@
 #include "core/policy.h"
 #include "egress/policy.h"
 #include "lower/artifact.h"
+#include "sandbox/lacking.h"
+#include "sandbox/policy_place.h"
 #include "secrets/provider.h"
 
 namespace capgate::sandbox {
@@ -17,7 +19,7 @@ namespace capgate::sandbox {
 struct Session {
   const lower::Artifact& artifact;  // with a plan
   const lower::Input& input;
-  std::vector<std::string> policy_files;  // what decided the plan: not writable by the server
+  std::vector<PolicyPlace> policy_places;  // what decides plans: not writable by the server
   std::vector<std::string> command;
   std::vector<std::string> environment;
   std::vector<secrets::Binding> secrets;  // --secret: names that the plan injects or seals
@@ -34,6 +36,7 @@ struct Session {
   std::string audit_directory;  // which is made where net is declared
   bool proxy_env = false;
   egress::EgressLimits net_limits;
+  Lacking lacking;  // for hints, where something fails
 };
 
 // Runs it, and says on stderr what a person should know. The server's exit status, or 125, 126,

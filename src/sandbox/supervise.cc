@@ -113,6 +113,8 @@ class Supervisor {
     signalfd_siginfo info{};
     while (::read(signals_.get(), &info, sizeof(info)) == sizeof(info)) {
       if (info.ssi_signo == SIGCHLD) continue;
+      const bool is_word = info.ssi_signo == SIGUSR1 || info.ssi_signo == SIGUSR2;
+      if (!is_word) outcome_.was_told_to_end = true;
       send(static_cast<int>(info.ssi_signo));
     }
   }
@@ -226,6 +228,7 @@ class Supervisor {
     } else if (now >= next_step_) {
       next_step_ = now + seconds(*watch_.grace);
       if (stage_++ == 1) {
+        outcome_.was_told_to_end = true;
         send(SIGTERM);
       } else {
         kill_all("the server did not end after its input did");

@@ -27,6 +27,7 @@ struct Outcome {
   std::optional<orders::Report> failure;  // a step that did not succeed: the server never ran
   std::optional<Refusal> refusal;         // the broker did not start: the server never ran
   std::string explanation;                // why capgate ended it, if it did
+  bool was_told_to_end = false;           // by a signal that was passed on, or by --grace
 };
 
 // The signals that it passes on. Call before launch(), so that none is lost.

@@ -128,6 +128,11 @@ std::string capability_for(const std::string& path, bool writes, bool changes_en
                        : format("fs:write:{}", path);
 }
 
+// Examples, where the catalog does not know the server.
+constexpr const char* any_program = "exec:spawn:PROGRAM";
+constexpr const char* any_host = "net:connect:HOST:PORT";
+constexpr std::uint16_t dns_port = 53;
+
 std::string name_of(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
 
 // A program elsewhere, which the server may have named after one of the host's, is another one.
@@ -214,7 +219,7 @@ void Tracer::observe(const seccomp_notif& asked, const lower::Action& action) {
       say("socket", "a netlink socket", "ipc:connect:netlink-route");
     }
   } else if (refused) {
-    say("start", "a child process", "exec:spawn:PROGRAM");
+    say_lacking("start", "a child process", "exec:spawn:", any_program);
   }
 }
 
@@ -315,25 +320,41 @@ void Tracer::observe_connect(const Question& question) {
     port = ntohs(address.sin6_port);
     is_local = std::string_view(text) == "::1";
   }
+  if (is_local && port == dns_port) {
+    return say_lacking("find", "a host by its name", "net:connect:", any_host);
+  }
+  // What listens in the sandbox itself is no concern of the policy.
+  if (const std::string own = format("net:connect:localhost:{}", port);
+      is_local && contains(lacking_.capabilities, own)) {
+    return say("connect", format("localhost:{}", port), own);
+  }
   if (is_local || port == 0) return;
   const std::string host = family == AF_INET6 ? format("[{}]", text) : std::string(text);
   say("connect", format("{}:{}", host, port), format("net:connect:{}:{}", host, port));
+}
+
+// Before it is known which one is meant: what the catalog has for this server, or an example.
+void Tracer::say_lacking(std::string_view what, std::string_view subject, std::string_view kind,
+                         const std::string& example) {
+  const std::vector<std::string> known = of_kind(lacking_, kind);
+  for (const std::string& capability : known) say(what, subject, capability);
+  if (known.empty()) say(what, subject, example);
 }
 
 // Each line once, and a suggestion only if it is one.
 void Tracer::say(std::string_view what, std::string_view subject, const std::string& capability) {
   // If the asking process is gone, its number, and so what was read, may be another one's.
   if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &asked_) != 0) return;
-  const bool is_example = capability == "exec:spawn:PROGRAM";
+  const bool is_example = capability == any_program || capability == any_host;
   // The server chooses the names that it tries: one that is a pattern would allow more than it
   // tried.
   const bool is_pattern = subject.find_first_of("*?[") != std::string_view::npos;
   const bool is_address = what == "connect";
   const bool parses = is_example || ((is_address || !is_pattern) &&
                                      core::parse_capability(capability, {}).has_value());
-  const std::string line =
-      format("denied {} {}: {}\n", what, escape_for_terminal(subject),
-             parses ? escape_for_terminal(capability) : "no capability can allow it");
+  const std::string line = format("denied {} {}: {}\n", what, escape_for_terminal(subject),
+                                  parses ? escape_for_terminal(as_in_entry(lacking_, capability))
+                                         : "no capability can allow it");
   constexpr std::size_t most_lines = 10000;
   if (said_.size() < most_lines && said_.insert(line).second) {
     if (output_.get() >= 0 && !write_if_read(output_.get(), line)) output_ = sys::Fd();

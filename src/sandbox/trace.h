@@ -18,6 +18,7 @@
 #include "lower/bpf.h"
 #include "lower/seccomp.h"
 #include "sandbox/bind.h"
+#include "sandbox/lacking.h"
 #include "sys/fd.h"
 
 namespace capgate::sandbox {
@@ -36,12 +37,17 @@ struct PathCall {
 
 class Tracer {
  public:
+  struct Known {
+    const Bound& bound;
+    const Lacking& lacking;
+  };
   Tracer(lower::Arch arch, std::vector<lower::Rule> rules, const lower::ExecToken& token,
-         const Bound& bound, sys::Fd output)
+         const Known& known, sys::Fd output)
       : arch_(arch),
         rules_(std::move(rules)),
         token_(token),
-        bound_(bound),
+        bound_(known.bound),
+        lacking_(known.lacking),
         output_(std::move(output)) {}
 
   void listen(sys::Fd listener) { listener_ = std::move(listener); }
@@ -59,12 +65,15 @@ class Tracer {
   void observe_program(const Question& question, std::uint64_t pointer);
   void observe_connect(const Question& question);
   [[nodiscard]] bool may_write(const std::string& path) const;
+  void say_lacking(std::string_view what, std::string_view subject, std::string_view kind,
+                   const std::string& example);
   void say(std::string_view what, std::string_view subject, const std::string& capability);
 
   lower::Arch arch_;
   std::vector<lower::Rule> rules_;
   lower::ExecToken token_;
   const Bound& bound_;
+  const Lacking& lacking_;
   sys::Fd output_;
   sys::Fd listener_;
   std::uint64_t asked_ = 0;  // the question at hand

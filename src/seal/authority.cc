@@ -49,6 +49,13 @@ const unsigned char* bytes_of(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
+// Null: damaged.
+CertificatePtr read_certificate(std::string_view der) {
+  const unsigned char* at = bytes_of(der);
+  CertificatePtr out(d2i_X509(nullptr, &at, static_cast<long>(der.size())));
+  return at == bytes_of(der) + der.size() ? std::move(out) : nullptr;
+}
+
 }  // namespace
 
 struct Authority::Parts {
@@ -105,18 +112,22 @@ std::expected<Leaf, std::string> Authority::issue(std::string_view name) {
     return std::unexpected(
         format("{} is no name of this authority", escape_for_terminal(std::string(name))));
   }
-  auto made = TRY(make_certificate({.role = Role::leaf,
-                                    .subject = {},
-                                    .names = std::span(&*known, 1),
-                                    .begins = now - hour,
-                                    .ends = now + leaf_life,
-                                    .key = parts_->leaf_key.get(),
-                                    .issuer = parts_->certificate.get(),
-                                    .issuer_key = parts_->key.get()}));
+  const auto made = TRY(make_certificate({.role = Role::leaf,
+                                          .subject = {},
+                                          .names = std::span(&*known, 1),
+                                          .begins = now - hour,
+                                          .ends = now + leaf_life,
+                                          .key = parts_->leaf_key.get(),
+                                          .issuer = parts_->certificate.get(),
+                                          .issuer_key = parts_->key.get()}));
+  // OpenSSL keeps the encoding of a certificate that was read. One that was made is encoded anew in
+  // every handshake.
+  CertificatePtr leaf = read_certificate(to_der(made.get()));
+  if (!leaf) return openssl_error("cannot make a certificate");
   if (found != leaves.end()) leaves.erase(found);
   if (leaves.size() >= most_leaves) leaves.pop_back();
   leaves.push_front({.name = *known,
-                     .certificate = std::move(made),
+                     .certificate = std::move(leaf),
                      .renewed_at = now + leaf_life - renewed_before_its_end});
   return Leaf{leaves.front().certificate.get(), parts_->leaf_key.get()};
 }
@@ -164,11 +175,8 @@ std::expected<Authority, std::string> read_authority(std::string_view key_der,
   if (!parts->key || at != bytes_of(key_der) + key_der.size()) {
     return openssl_error("the authority's key is damaged");
   }
-  at = bytes_of(certificate_der);
-  parts->certificate.reset(d2i_X509(nullptr, &at, static_cast<long>(certificate_der.size())));
-  if (!parts->certificate || at != bytes_of(certificate_der) + certificate_der.size()) {
-    return openssl_error("the authority's certificate is damaged");
-  }
+  parts->certificate = read_certificate(certificate_der);
+  if (!parts->certificate) return openssl_error("the authority's certificate is damaged");
   if (X509_check_private_key(parts->certificate.get(), parts->key.get()) != 1) {
     return openssl_error("the authority's key is not that of its certificate");
   }

@@ -1,8 +1,8 @@
 """The catalog's servers that use the network, against real counterparts in a network of the test's
 own: an API host with TLS that takes tokens, a PostgreSQL, a web server.
 
-Under the same manifest without its net:connect each fails, and the audit log names what would allow
-the connection.
+Under the same manifest without one capability each fails, and what is said names the capability: a
+refusal to start, the trace, the audit log, or the line for a server that ends with an error.
 """
 
 import json
@@ -11,7 +11,7 @@ import unittest
 
 import launch
 import npm_servers
-from catalog_cases import Box
+from catalog_cases import Box, read_remedies
 from egress_cases import open_lab, read_audit
 from egress_lab import addresses, postgres_programs
 from run_servers_test import LIST, call, node
@@ -37,24 +37,26 @@ class NetworkCase(SealCase):
     def box(self):
         return Box(self, self.entry, self.words, self.variables)
 
-    def answer(self, box, *steps, audit=None):
+    def answer(self, box, *steps, options=()):
         """What came of a conversation on the lab's host; see drive.mjs."""
-        audit = audit or self.new_audit()
         env = {"HOME": self.home, "SSL_CERT_FILE": self.lab.ca, **self.variables}
-        order = {"client": 1, "command": box.around(self.command, "--audit", audit), "env": env,
-                 "cwd": "/", "steps": steps}
+        order = {"client": 1, "command": box.around(self.command, *options),
+                 "env": env, "cwd": "/", "steps": steps}
         run = self.outside([launch.NODE, npm_servers.DRIVE], stdin=json.dumps(order).encode())
         self.assertEqual(run.code, 0, run)
         for spelling in spellings(self.value) if self.secret else ():
-            self.assertNotIn(spelling, run.output + json.dumps(read_audit(audit)))
+            self.assertNotIn(spelling, run.output)
         return json.loads(run.output)
 
     def converse(self, box, *steps):
         """The results of a conversation, and the audit lines of the sandbox."""
         audit = self.new_audit()
-        answer = self.answer(box, *steps, audit=audit)
+        answer = self.answer(box, *steps, options=("--audit", audit))
         self.assertNotIn("error", answer, answer["stderr"])
-        return answer["results"], read_audit(audit)
+        lines = read_audit(audit)
+        for spelling in spellings(self.value) if self.secret else ():
+            self.assertNotIn(spelling, json.dumps(lines))
+        return answer["results"], lines
 
     def assert_works(self, *steps):
         box = self.box()
@@ -64,7 +66,21 @@ class NetworkCase(SealCase):
             self.assertIn("text", result, step)
         return [result["text"] for result in results]
 
-    def assert_named(self, capability, step, remedy):
+    def assert_not_started(self, capability):
+        """Without the capability nothing runs: the secret could go nowhere."""
+        answer = self.answer(self.box().without(capability), LIST)
+        self.assertIn(f"help: add {capability}, or", answer["error"])
+
+    def assert_traced(self, capability, step, remedy):
+        """Without the capability there is no network, and the trace names what would allow one."""
+        trace = os.path.join(self.tree.directory("traces"), "trace")
+        answer = self.answer(self.box().without(capability), step, options=("--trace", trace))
+        result, = answer.get("results") or [answer]
+        self.assertIn("error", result)
+        self.assertIn(remedy, read_remedies(trace))
+
+    def assert_logged(self, capability, step, remedy):
+        """The same where there is a network for something else: the audit log names it."""
         box = self.box().without(capability)
         # A secret that can go nowhere is a mistake of its own.
         for items in box.lists():
@@ -92,8 +108,9 @@ class Github(NetworkCase):
         self.assert_received(f"uthorization: Bearer {self.value}", times=3)
 
     def test_what_it_lacks_is_named(self):
-        self.assert_named("net:connect:api.github.com:443", self.search,
-                          "net:connect:api.github.com:443")
+        self.assert_not_started("net:connect:api.github.com:443")
+        self.assert_logged("net:connect:api.github.com:443", self.search,
+                           "net:connect:api.github.com:443")
 
 
 class BraveSearch(NetworkCase):
@@ -109,12 +126,15 @@ class BraveSearch(NetworkCase):
         self.assertRegex(record["head"], f"(?i)\r\nx-subscription-token: {self.value}\r\n")
 
     def test_what_it_lacks_is_named(self):
-        """Without the key it does not start, and says so itself."""
+        self.assert_not_started("net:connect:api.search.brave.com:443")
         box = self.box().without("env:inject:BRAVE_API_KEY?to=api.search.brave.com:443"
                                  "&as=header:X-Subscription-Token")
         answer = self.answer(box, LIST)
         self.assertIn("error", answer)
-        self.assertIn("BRAVE_API_KEY", answer["stderr"])
+        self.assertTrue(answer["stderr"].endswith(
+            "capgate: the server ended with status 1, and its policy lacks what brave-search of the"
+            " catalog has:\n  env:inject:BRAVE_API_KEY?as=header:x-subscription-token"
+            "&to=api.search.brave.com:443\n"), answer["stderr"])
 
 
 class Postgres(NetworkCase):
@@ -145,9 +165,10 @@ class Postgres(NetworkCase):
         self.assertEqual(json.loads(answer), [{"answer": 42}])
 
     def test_what_it_lacks_is_named(self):
-        # The name is asked for first, and a question for a name has no port.
-        self.assert_named("net:connect:${DB_HOST}:${DB_PORT}", self.query,
-                          "net:connect:db.example.test:443")
+        capability = "net:connect:${DB_HOST}:${DB_PORT}"
+        self.assert_traced(capability, self.query, "net:connect:db.example.test:5432")
+        # The name is asked for first, and a question for a name has no port: the catalog knows it.
+        self.assert_logged(capability, self.query, "net:connect:db.example.test:5432")
 
 
 class Fetch(NetworkCase):
@@ -168,7 +189,9 @@ class Fetch(NetworkCase):
         done.assert_denied(host=addresses.PRIVATE)
 
     def test_what_it_lacks_is_named(self):
-        self.assert_named("net:connect:*", self.page, "net:connect:api.example.test:443")
+        self.assert_traced("net:connect:*", self.page, "net:connect:*")
+        # Where some hosts are allowed, no more than the one that was asked for.
+        self.assert_logged("net:connect:*", self.page, "net:connect:api.example.test:443")
 
 
 if __name__ == "__main__":

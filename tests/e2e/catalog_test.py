@@ -12,7 +12,7 @@ import unittest
 import launch
 import npm_servers
 from cases import Case
-from catalog_cases import Box, catalog
+from catalog_cases import Box, catalog, read_remedies
 from run_servers_test import BROWSER, LIST, ServerCase, call, node
 
 SOURCES = os.path.join(launch.ROOT, "catalog")
@@ -117,16 +117,19 @@ class EntryCase(ServerCase):
             self.assertIn("text", result, step)
         return [result["text"] for result in results]
 
-    def assert_named(self, capability, step, remedy):
-        """Without the capability the step fails, and the trace names what would allow it."""
+    def without(self, capability, step):
+        """What a step comes to without a capability, and the remedies that the trace names."""
         trace = os.path.join(self.private_directory("traces"), "trace")
         box = self.box().without(capability)
         answer = self.drive(box.around(self.command, "--trace", trace), step, env=self.variables)
         result, = answer.get("results") or [answer]
+        return result, read_remedies(trace)
+
+    def assert_named(self, capability, step, remedy):
+        """Without the capability the step fails, and the trace names what would allow it."""
+        result, remedies = self.without(capability, step)
         self.assertIn("error", result)
-        with open(trace, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-        self.assertTrue([line for line in lines if line.endswith(f": {remedy}")], lines)
+        self.assertIn(remedy, remedies)
 
 
 class Filesystem(EntryCase):
@@ -185,10 +188,9 @@ class Sqlite(EntryCase):
         self.assertEqual(json.loads(rows), [{"id": 7}])
 
     def test_what_it_lacks_is_named(self):
-        database, = self.words
         self.assert_works(call("create_table", query="CREATE TABLE box (id INTEGER)"))
         self.assert_named("fs:write:${DB_DIR}/**", call("read_query", query="SELECT * FROM box"),
-                          f"fs:write:{database}")
+                          f"fs:write:{self.data}/**")
 
 
 class Git(EntryCase):
@@ -212,18 +214,41 @@ class Git(EntryCase):
         self.assertIn("first", log)
 
     def test_what_it_lacks_is_named(self):
-        self.assert_named("exec:spawn:git", call("git_init", path=self.data),
-                          "exec:spawn:PROGRAM")
+        self.assert_named("exec:spawn:git", call("git_init", path=self.data), "exec:spawn:git")
 
 
 class Time(EntryCase):
+    """On a host that is in Tokyo."""
+
     entry = "time-npm"
     command = property(lambda self: node("time-mcp/dist/index.js"))
+    now = call("current_time", format="YYYY-MM-DD")
+
+    def setUp(self):
+        super().setUp()
+        self.zone = self.tree.directory("zone")
+        os.symlink("/usr/share/zoneinfo/Asia/Tokyo", os.path.join(self.zone, "localtime"))
+
+    def start_driver(self, env):
+        script = ('mount -t overlay zone -o "lowerdir=$0:/etc" /etc &&'
+                  f' exec setpriv --reuid {self.user.uid} --regid {self.user.uid} --clear-groups "$@"')
+        return launch.start(["/usr/bin/unshare", "--mount", "/bin/sh", "-c", script, self.zone,
+                             launch.NODE, npm_servers.DRIVE], {"fds": []}, uid=0, env=env)
 
     def test_the_time_is_told(self):
         told, = self.assert_works(call("convert_time", sourceTimezone="Asia/Tokyo",
                                        targetTimezone="Europe/Berlin", time="2026-01-01 12:00:00"))
         self.assertIn("04:00", told)
+
+    def test_the_zone_of_the_host_is_known(self):
+        told, = self.assert_works(self.now)
+        self.assertIn("the time in Asia/Tokyo is", told)
+
+    def test_what_it_lacks_is_named(self):
+        """Without the zones it tells another one's time, and the trace why."""
+        told, remedies = self.without("clock:tzdata", self.now)
+        self.assertIn("the time in UTC is", told["text"])
+        self.assertIn("clock:tzdata", remedies)
 
 
 class Puppeteer(EntryCase):
@@ -240,7 +265,7 @@ class Puppeteer(EntryCase):
 
     def test_what_it_lacks_is_named(self):
         self.assert_named("exec:spawn:chromium?nestedSandbox=true", self.steps[0],
-                          "exec:spawn:chromium")
+                          "exec:spawn:chromium?nestedSandbox=true")
 
 
 class OtherTools(EntryCase):

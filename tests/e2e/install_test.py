@@ -104,6 +104,20 @@ class Npm(InstallCase):
         self.install("npm:tiny-mcp")
         self.assertEqual(len(self.registry.asked), asked)
 
+    def test_a_dependency_comes_from_the_registry_of_its_scope(self):
+        """Who publishes a name of the company's scope in the general registry is not asked."""
+        self.tiny(fields={"dependencies": {"@acme/lib": "*"}})
+        self.registry.add_npm("@acme/lib", "9.9.9", {"index.js": "'foreign'"})
+        with package_registry.served() as company:
+            company.add_npm("@acme/lib", "1.0.0", {"index.js": "'own'"})
+            with open(os.path.join(self.home, ".npmrc"), "w", encoding="utf-8") as file:
+                file.write(f"registry={self.registry.url}\n@acme:registry={company.url}\n")
+            self.own(os.path.join(self.home, ".npmrc"), 0o600)
+            self.install("npm:tiny-mcp", registry=False)
+        inside = os.path.join(self.installed("tiny-mcp"), "node_modules/@acme/lib/index.js")
+        with open(inside, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "'own'")
+
     def test_everything_is_the_callers_alone(self):
         self.tiny()
         self.install("npm:tiny-mcp")

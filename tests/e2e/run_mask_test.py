@@ -89,6 +89,8 @@ class Hidden(MaskCase):
         self.put(self.config("git/credentials"))
         self.put(self.config("git/ignore"), "plain")
         self.put(self.config("tool/settings"), "plain")
+        # Were it not there, nothing could hide it, and no server could be let write beside it.
+        self.put(self.config("capgate/capgate.yaml"), "servers: {}")
         self.words = allow(f"fs:read:{self.home}/.config/**")
 
     def test_credentials_below_a_granted_parent(self):
@@ -129,11 +131,15 @@ class Hidden(MaskCase):
                             move(self.config("git"), self.config("other")),
                             f"os.link({self.config('hub')!r}, {self.config('other')!r})",
                             f"open({self.config('hub')!r}, 'w')",
-                            f"open({self.config('gh/new')!r}, 'w')")
+                            f"open({self.config('gh/new')!r}, 'w')",
+                            f"open({self.config('capgate/capgate.yaml')!r}, 'w')",
+                            move(self.config("capgate"), self.config("other")))
         self.assertEqual(seen[:4], ["EBUSY"] * 4)
         self.assertIn(seen[4], ("EXDEV", "EPERM", "EACCES", "EROFS"))
         self.assertIn(seen[5], ("EROFS", "EACCES", "EPERM"))
         self.assertIn(seen[6], ("EROFS", "EACCES", "EPERM", "ENOENT"))
+        self.assertIn(seen[7], ("EROFS", "EACCES", "EPERM", "ENOENT"))
+        self.assertEqual(seen[8], "EBUSY")
         self.assertEqual(os.listdir(self.config("gh")), ["hosts.yml"])
         self.assertFalse(os.path.lexists(self.config("other")))
 

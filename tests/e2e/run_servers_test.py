@@ -82,8 +82,7 @@ class ServerCase(Case):
         order = {"client": self.client, "command": command, "env": env or {},
                  "cwd": cwd or self.data, "steps": steps}
         home = {"HOME": self.home} if self.user.has_home else {}
-        process = launch.start([launch.NODE, npm_servers.DRIVE], {"fds": []}, uid=self.user.uid,
-                               env={"PATH": os.defpath, **home})
+        process = self.start_driver({"PATH": os.defpath, **home})
         try:
             stdout, stderr = process.communicate(json.dumps(order).encode(), CONVERSATION_SECONDS)
         except subprocess.TimeoutExpired:
@@ -92,6 +91,10 @@ class ServerCase(Case):
             raise
         self.assertEqual(process.returncode, 0, stderr.decode())
         return json.loads(stdout)
+
+    def start_driver(self, env):
+        return launch.start([launch.NODE, npm_servers.DRIVE], {"fds": []}, uid=self.user.uid,
+                            env=env)
 
     def converse(self, command, *steps, **options):
         """The results of a conversation with a server that must come up."""

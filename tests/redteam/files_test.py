@@ -152,7 +152,8 @@ class HomeDirectory(Redteam):
 
     def test_g17_credentials_stay_hidden_inside_a_granted_parent(self):
         held = {name: self.tree.file(f"home/.config/{name}", canary())
-                for name in ("gh/hosts.yml", "gcloud/token", "git/credentials")}
+                for name in ("gh/hosts.yml", "gcloud/token", "git/credentials",
+                             "capgate/capgate.yaml")}
         plain = self.tree.file("home/.config/app/settings", "plain")
         self.assert_open(self.outside(*[f"read={path}" for path in held.values()]))
         before = self.tree.snapshot()
@@ -179,7 +180,10 @@ class HomeDirectory(Redteam):
                 self.assertFalse(found.open and found.detail, found)
 
     def test_g6_an_absent_credential_path_never_blocks_a_start(self):
+        """But for capgate's own, which the server could make and the next run would believe."""
         self.tree.directory("home/.config")
+        self.refused(allow=[f"fs:write:{self.home}/.config"])
+        self.tree.directory("home/.config/capgate")
         before = self.tree.snapshot()
         for action in ("read", "write"):
             self.assert_open(self.inside("ids", allow=[f"fs:{action}:{self.home}/.config"]))
