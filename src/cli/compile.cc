@@ -1,13 +1,11 @@
 // capgate compile: a manifest becomes an artifact.
-#include <algorithm>
-
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/accepted.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
-#include "core/path.h"
+#include "lower/choices.h"
 #include "lower/targets.h"
 
 namespace capgate::cli {
@@ -44,27 +42,20 @@ constexpr Option options[] = {
     json_option,
 };
 
-bool is_user(std::string_view text) {
-  const auto parts = split(text, ':');
-  return parts.size() == 2 && std::ranges::all_of(parts, [](std::string_view part) {
-           return parse_decimal(part).has_value();
-         });
-}
-
 std::expected<void, int> read_options(const Arguments& arguments, lower::Options& out,
                                       Output& output) {
   if (arguments.value("--arch") == "aarch64") out.arch = lower::Arch::aarch64;
   out.writable_root = arguments.has("--writable-root");
   if (const auto user = arguments.value("--user")) {
-    if (!is_user(*user)) {
+    if (!lower::is_user(*user)) {
       return std::unexpected(usage_error(format("--user cannot be {}", quoted(*user)),
                                          "write two numbers: --user 1000:1000", output));
     }
     out.user = *user;
   }
   for (const std::string& program : arguments.values("--program")) {
-    auto path = core::parse_plain_path(program);
-    if (!path || *path == "/") {
+    auto path = lower::program_path(program);
+    if (!path) {
       return std::unexpected(usage_error(format("--program cannot be {}", quoted(program)),
                                          "write an absolute path: --program /usr/bin/node",
                                          output));
