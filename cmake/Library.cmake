@@ -42,6 +42,7 @@ set_source_files_properties(${_object} PROPERTIES EXTERNAL_OBJECT ON GENERATED O
 
 add_library(capgate_static STATIC ${_object})
 add_library(capgate_shared SHARED ${_object})
+target_link_libraries(capgate_static INTERFACE stdc++ m)  # for programs in C
 target_link_options(capgate_shared PRIVATE -Wl,--gc-sections -Wl,-z,defs -s)
 set_target_properties(capgate_shared PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
@@ -58,7 +59,8 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/capgate-config.cmake.i
   ${_config}/capgate-config.cmake INSTALL_DESTINATION ${_config_home})
 write_basic_package_version_file(${_config}/capgate-config-version.cmake
   COMPATIBILITY SameMinorVersion)
-file(RELATIVE_PATH CAPGATE_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+file(RELATIVE_PATH CAPGATE_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /.)
+string(REGEX REPLACE "/$" "" CAPGATE_PC_UP ${CAPGATE_PC_UP})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/capgate.pc.in ${_config}/capgate.pc @ONLY)
 
 install(TARGETS capgate_static capgate_shared EXPORT capgate-targets
