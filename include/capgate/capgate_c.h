@@ -13,8 +13,9 @@
  *   "target"     for "compile"; default "bwrap"
  *   "pretty"     indent the answer
  *   "options"    {"tool": TEXT, "variables": {NAME: TEXT or [TEXT...]}, "seal": BOOLEAN,
- *                 "validators": {ID: TEXT}, "programs": [PATH...], "acceptUnenforced": [CAPABILITY...],
- *                 "user": "UID:GID", "writableRoot": BOOLEAN, "arch": "x86_64" or "aarch64"}
+ *                 "validators": {ID: TEXT}, "programs": [PATH...],
+ *                 "acceptUnenforced": [CAPABILITY...], "user": "UID:GID",
+ *                 "writableRoot": BOOLEAN, "arch": "x86_64" or "aarch64"}
  *
  * The answer is one of
  *
