@@ -50,8 +50,7 @@ std::string verdict(std::string_view json) {
 }
 
 TEST(CInterface, AnswersEveryOperation) {
-  EXPECT_TRUE(call(request).starts_with(R"({"ok":true,"artifact":{"argv":["run")"))
-      << call(request);
+  EXPECT_TRUE(call(request).starts_with(R"({"ok":true,"artifact":{"argv":["--rm")"));
   EXPECT_EQ(call(R"({"operation":"parse","manifest":)" + manifest + "}"),
             R"({"ok":true,"manifest":{"name":"s","version":"1","tools":["look"],)"
             R"("variables":["ROOT"]}})");
