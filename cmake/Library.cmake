@@ -44,8 +44,9 @@ add_library(capgate_static STATIC ${_object})
 add_library(capgate_shared SHARED ${_object})
 target_link_libraries(capgate_static INTERFACE stdc++ m)  # for programs in C
 target_link_options(capgate_shared PRIVATE -Wl,--gc-sections -Wl,-z,defs -s)
-set_target_properties(capgate_shared PROPERTIES
-  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# The number of the binary interface, as in the namespace of capgate.h: it changes when programs must
+# be compiled again.
+set_target_properties(capgate_shared PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION 0)
 foreach(_kind static shared)
   set_target_properties(capgate_${_kind} PROPERTIES
     LINKER_LANGUAGE CXX OUTPUT_NAME capgate EXPORT_NAME ${_kind}

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/version.h"
 #include "text/json.h"
 
 namespace capgate {
@@ -59,7 +60,7 @@ TEST(CInterface, AnswersEveryOperation) {
                   .ends_with(R"("capabilities":["fs:read:/a/**"]}})"));
   EXPECT_TRUE(call(R"({"operation":"targets"})")
                   .starts_with(R"({"ok":true,"targets":[{"name":"bwrap","summary":")"));
-  EXPECT_STREQ(capgate_version(), "0.1.0");
+  EXPECT_EQ(capgate_version(), core::version);
 }
 
 TEST(CInterface, OptionsReachTheArtifact) {

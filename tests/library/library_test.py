@@ -28,6 +28,8 @@ EXPORTED = re.compile(r"capgate_(call|free|version)|_ZNK?7capgate2v0\w+")
 OPTIONS = {"--tool": "tool", "--user": "user", "--arch": "arch", "--seal": "seal",
            "--writable-root": "writableRoot", "--program": "programs",
            "--accept-unenforced": "acceptUnenforced"}
+# What a request says in another way, and what is for people.
+OTHER_WORDS = {"--target", "--set", "--validators", "--pretty", "--explain", "--json", "--help"}
 # A string of JSON holds text, and a request's validators are not a file of their own.
 NO_REQUEST = {"bad-json-invalid-utf8", "bad-json-overlong-utf8", "bad-json-utf16",
               "bad-validators-shape"}
@@ -84,6 +86,7 @@ class LibraryCase(unittest.TestCase):
         run("cmake", "--install", BUILD, "--prefix", cls.prefix, "--component", "library")
         cls.library = next(cls.prefix.rglob("libcapgate.so.0"))
         cls.libraries = cls.library.parent
+        cls.version = run(CAPGATE, "version").decode().split()[1]
         cls.environment = {**os.environ, "LD_LIBRARY_PATH": str(cls.libraries),
                            "PKG_CONFIG_PATH": str(cls.libraries / "pkgconfig"),
                            "CAPGATE_LIBRARY": str(cls.library)}
@@ -110,7 +113,7 @@ class Installed(LibraryCase):
         self.assertEqual(names, [
             "capgate-config-version.cmake", "capgate-config.cmake", "capgate-targets-release.cmake",
             "capgate-targets.cmake", "capgate.h", "capgate.pc", "capgate_c.h", "libcapgate.a",
-            "libcapgate.so", "libcapgate.so.0", "libcapgate.so.0.1.0"])
+            "libcapgate.so", "libcapgate.so.0", f"libcapgate.so.{self.version}"])
 
     def test_names_no_place_of_the_build(self):
         for path in self.prefix.rglob("*"):
@@ -236,8 +239,21 @@ class Goldens(LibraryCase):
         return self.capgate.call_raw(json.dumps(request_of(folder, words, target)).encode())
 
     def test_the_library_is_of_the_same_version(self):
-        self.assertIn(self.capgate.version(), run(CAPGATE, "version").decode())
+        self.assertEqual(self.capgate.version(), self.version)
+        self.assertEqual(self.flags("--modversion"), [self.version])
         self.assertEqual(self.capgate.targets(), targets())
+
+    def test_every_option_of_compile_has_a_key(self):
+        """An option that the command line gets, the library gets, too: LowerOptions, request.cc."""
+        usage = run(CAPGATE, "compile", "--help").decode()
+        named = set(re.findall(r"(?m)^ +(--[a-z-]+)", usage))
+        self.assertIn("--program", named)
+        self.assertEqual(named - OPTIONS.keys() - OTHER_WORDS, set())
+        for name, key in OPTIONS.items():
+            if name in named:
+                request = {"manifest": "", "options": {key: {}}}
+                answer = self.capgate.call_raw(json.dumps(request).encode())
+                self.assertNotIn(b"unknown key", answer, name)
 
     def test_artifacts_have_the_same_bytes(self):
         compared = 0
