@@ -34,6 +34,7 @@ add_custom_command(
           -Wl,--whole-archive $<TARGET_FILE:capgate_library> -Wl,--no-whole-archive
           ${_archives} ${YAML} ${MD}
   COMMAND ${OBJCOPY} --wildcard --localize-hidden --remove-section=.llvm.lto
+          --remove-section=.llvm_addrsig
           --keep-global-symbol=capgate_* --keep-global-symbol=_ZN7capgate2v0*
           --keep-global-symbol=_ZNK7capgate2v0* ${_linked} ${_object}
   DEPENDS ${_folders}

@@ -28,6 +28,7 @@ EXPORTED = re.compile(r"capgate_(call|free|version)|_ZNK?7capgate2v0\w+")
 OPTIONS = {"--tool": "tool", "--user": "user", "--arch": "arch", "--seal": "seal",
            "--writable-root": "writableRoot", "--program": "programs",
            "--accept-unenforced": "acceptUnenforced"}
+REPEATABLE = {"--program", "--accept-unenforced"}
 # What a request says in another way, and what is for people.
 OTHER_WORDS = {"--target", "--set", "--validators", "--pretty", "--explain", "--json", "--help"}
 # A string of JSON holds text, and a request's validators are not a file of their own.
@@ -63,7 +64,7 @@ def request_of(folder, words, target):
             options.setdefault("variables", {}).setdefault(variable, []).append(bound)
         elif name == "--validators":
             options["validators"] = json.loads((folder / value).read_text())["validators"]
-        elif isinstance(options.get(OPTIONS[name]), list) or OPTIONS[name][-1] in "sd":
+        elif name in REPEATABLE:
             options.setdefault(OPTIONS[name], []).append(value)
         else:
             options[OPTIONS[name]] = value if value else True
