@@ -4,16 +4,15 @@
 #include <cstdlib>
 
 #include "base/format.h"
-#include "base/ranges.h"
 #include "base/text.h"
 #include "cli/diagnostics_json.h"
 #include "cli/exit.h"
-#include "core/merge.h"
-#include "core/seal.h"
+#include "core/prepare.h"
+#include "core/variables.h"
 #include "sys/file.h"
 #include "text/json.h"
+#include "text/json_or_yaml.h"
 #include "text/json_write.h"
-#include "text/yaml.h"
 
 namespace capgate::cli {
 namespace {
@@ -27,19 +26,6 @@ Colour stderr_colour() {
   if (no_colour != nullptr && *no_colour != '\0') return Colour::off;
   if (term == nullptr || std::string_view(term) == "dumb") return Colour::off;
   return sys::is_terminal(2) ? Colour::on : Colour::off;
-}
-
-// By its name where that says it, else by its first character: a JSON manifest is an object.
-bool looks_like_yaml(std::string_view name, std::string_view text) {
-  if (name.ends_with(".json")) return false;
-  if (name.ends_with(".yaml") || name.ends_with(".yml")) return true;
-  const std::string_view start = trim(text.substr(0, 4096));
-  return !start.starts_with('{') && !start.starts_with('[') && !start.starts_with('"') &&
-         !start.starts_with("\xef\xbb\xbf");
-}
-
-Checked<text::Document> parse_text(std::string_view name, const text::SharedText& text) {
-  return looks_like_yaml(name, *text) ? text::parse_yaml(text) : text::parse_json(text);
 }
 
 std::expected<std::unique_ptr<text::Document>, int> load_document(const std::string& path,
@@ -60,10 +46,7 @@ std::expected<core::Bindings, int> read_bindings(const Arguments& arguments, Out
   for (const std::string& word : arguments.values("--set")) {
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const bool valid =
-        equals != std::string::npos && !name.empty() && !is_digit(name.front()) &&
-        std::ranges::all_of(name, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
-    if (!valid) {
+    if (equals == std::string::npos || !core::is_variable_name(name)) {
       return std::unexpected(usage_error(format("--set cannot be {}", quoted(word)),
                                          "write --set NAME=VALUE with an upper-case name", output));
     }
@@ -72,46 +55,6 @@ std::expected<core::Bindings, int> read_bindings(const Arguments& arguments, Out
     binding->values.push_back(word.substr(equals + 1));
   }
   return bindings;
-}
-
-// Names that capgate itself reads, whether or not the manifest uses them.
-constexpr std::string_view host_variables[] = {"HOME", "XDG_RUNTIME_DIR"};
-
-std::expected<void, int> check_bindings(const core::Bindings& bindings,
-                                        const core::Manifest& manifest, Output& output) {
-  for (const core::Binding& binding : bindings) {
-    const bool is_host = contains(host_variables, std::string_view(binding.name));
-    if (!is_host && !contains(manifest.used_variables, binding.name)) {
-      return std::unexpected(usage_error(format("--set {} is not used", binding.name),
-                                         "no capability holds this variable; check its name",
-                                         output));
-    }
-    if (!is_host) continue;
-    const auto path = core::parse_plain_path(binding.values.front());
-    if (binding.values.size() > 1 || !path || *path == "/") {
-      return std::unexpected(usage_error(format("--set {} takes one absolute path", binding.name),
-                                         format("write --set {}=/home/alice", binding.name),
-                                         output));
-    }
-  }
-  return {};
-}
-
-std::string host_path(const core::Bindings& bindings, std::string_view name) {
-  const std::string_view value = core::first_value(bindings, name);
-  return value.empty() ? std::string() : core::parse_plain_path(value).value_or("");
-}
-
-Diagnostics unknown_tool(const core::Manifest& manifest, std::string_view tool) {
-  std::vector<std::string_view> names;
-  names.reserve(manifest.tools.size());
-  for (const core::Tool& known : manifest.tools) names.emplace_back(known.name);
-  const auto best = closest(tool, names);
-  return {{.code = Code::tool_unknown,
-           .where = Span::nowhere(),
-           .message = format("there is no tool {}", quoted(tool)),
-           .help = best ? format("did you mean {}?", escape_for_terminal(*best))
-                        : "the names are in the manifest's tools"}};
 }
 
 std::expected<void, int> load_validators(const Arguments& arguments, Loaded& loaded,
@@ -187,24 +130,13 @@ std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const W
   return parsed;
 }
 
-// Seals what is asked for, and checks what is sealed.
-std::expected<void, int> seal(const Arguments& arguments, Loaded& loaded, Output& output) {
-  Diagnostics mistakes;
-  if (loaded.options.seal || loaded.manifest.seal) {
-    mistakes = core::seal_variables(loaded.manifest);
-  }
-  if (mistakes.empty()) mistakes = core::check_seals(loaded.manifest);
-  if (mistakes.empty()) return {};
-  return std::unexpected(report(mistakes, loaded.source(), arguments, output));
-}
-
 }  // namespace
 
 std::expected<std::unique_ptr<text::Document>, int> parse_document(const std::string& name,
                                                                    const text::SharedText& text,
                                                                    const Arguments& arguments,
                                                                    Output& output) {
-  auto document = parse_text(name, text);
+  auto document = text::parse_json_or_yaml(name, text);
   if (!document) {
     return std::unexpected(report(document.error(), Source(name, *text), arguments, output));
   }
@@ -228,24 +160,14 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
   auto started = load_capabilities(arguments, wanted, all, output);
   if (!started) return std::unexpected(started.error());
   Loaded loaded = *std::move(started);
-  if (auto used = check_bindings(*bindings, loaded.manifest, output); !used) {
-    return std::unexpected(used.error());
+  if (const auto mistake = core::find_binding_mistake(*bindings, loaded.manifest, "--set ")) {
+    return std::unexpected(usage_error(mistake->message, mistake->help, output));
   }
 
-  std::optional<std::uint32_t> tool;
-  if (const auto name = arguments.value("--tool")) {
-    tool = loaded.manifest.find_tool(*name);
-    if (!tool) {
-      return std::unexpected(
-          report(unknown_tool(loaded.manifest, *name), loaded.source(), arguments, output));
-    }
-    loaded.options.tool = *name;
-  }
+  const auto tool = arguments.value("--tool");
+  loaded.options.tool = tool.value_or("");
   loaded.options.seal = arguments.has("--seal") || wanted.seal;
-  if (auto sealed = seal(arguments, loaded, output); !sealed) {
-    return std::unexpected(sealed.error());
-  }
-  auto policy = core::merge(loaded.manifest, tool);
+  auto policy = core::make_policy(loaded.manifest, {.tool = tool, .seal = loaded.options.seal});
   if (!policy) return std::unexpected(report(policy.error(), loaded.source(), arguments, output));
   loaded.policy = *std::move(policy);
   if (auto done = load_validators(arguments, loaded, output); !done) {
@@ -256,8 +178,8 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
   if (!unverified.empty()) {
     return std::unexpected(report(unverified, loaded.source(), arguments, output));
   }
-  loaded.options.home = host_path(*bindings, "HOME");
-  loaded.options.runtime_dir = host_path(*bindings, "XDG_RUNTIME_DIR");
+  loaded.options.home = core::host_path(*bindings, "HOME");
+  loaded.options.runtime_dir = core::host_path(*bindings, "XDG_RUNTIME_DIR");
   return loaded;
 }
 

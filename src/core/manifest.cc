@@ -25,8 +25,12 @@ constexpr std::string_view tool_keys[] = {"_meta",       "annotations",  "capabi
 
 class Reader {
  public:
-  Reader(const text::Document& document, const Bindings& bindings)
-      : root_(document.root()), bindings_(bindings), home_(first_value(bindings, "HOME")) {}
+  enum class Unbound : bool { is_a_mistake, is_left_out };
+  Reader(const text::Document& document, const Bindings& bindings, Unbound unbound)
+      : root_(document.root()),
+        bindings_(bindings),
+        home_(first_value(bindings, "HOME")),
+        unbound_(unbound) {}
 
   Checked<Manifest> read() {
     if (!root_.is(Kind::object)) {
@@ -191,10 +195,10 @@ class Reader {
   }
 
   void read_capability(Value item, std::uint32_t tool) {
+    const auto names = variables_in(item.text());
+    for (const std::string_view name : names) manifest_.used_variables.emplace_back(name);
+    if (unbound_ == Unbound::is_left_out && !names.empty()) return;
     auto parsed = parse_capability(item.text(), bindings_);
-    for (const std::string_view name : variables_in(item.text())) {
-      manifest_.used_variables.emplace_back(name);
-    }
     if (!parsed) {
       Diagnostic mistake = std::move(parsed).error();
       mistake.where = item.locate(mistake.where.begin, mistake.where.end);
@@ -226,6 +230,7 @@ class Reader {
   Value root_;
   const Bindings& bindings_;
   std::string_view home_;
+  Unbound unbound_;
   Manifest manifest_;
   Diagnostics mistakes_;
 };
@@ -244,7 +249,11 @@ std::string_view Manifest::owner(const Declared& capability) const {
 }
 
 Checked<Manifest> parse_manifest(const text::Document& document, const Bindings& bindings) {
-  return Reader(document, bindings).read();
+  return Reader(document, bindings, Reader::Unbound::is_a_mistake).read();
+}
+
+Checked<Manifest> outline_manifest(const text::Document& document) {
+  return Reader(document, {}, Reader::Unbound::is_left_out).read();
 }
 
 }  // namespace capgate::core

@@ -57,4 +57,8 @@ struct Manifest {
 [[nodiscard]] Checked<Manifest> parse_manifest(const text::Document& document,
                                                const Bindings& bindings);
 
+// For who does not know the values yet: capabilities that use variables are left out and stand in
+// `used_variables` only. To show what a manifest asks for, never to make a policy of it.
+[[nodiscard]] Checked<Manifest> outline_manifest(const text::Document& document);
+
 }  // namespace capgate::core

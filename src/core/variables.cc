@@ -20,11 +20,6 @@ std::unexpected<Diagnostic> fail(Span where, std::string message, std::string he
   return capgate::fail(Code::cap_variable, where, std::move(message), std::move(help));
 }
 
-bool is_variable_name(std::string_view name) {
-  return !name.empty() && !is_digit(name.front()) &&
-         std::ranges::all_of(name, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
-}
-
 // Calls `use` for each ${NAME} in the field with its name and its place in the text.
 template <typename Use>
 Result<void> for_each_variable(const Field& field, Use use) {
@@ -98,6 +93,11 @@ Result<std::vector<const Binding*>> collect_bindings(const Fields& fields,
 }
 
 }  // namespace
+
+bool is_variable_name(std::string_view name) {
+  return !name.empty() && !is_digit(name.front()) &&
+         std::ranges::all_of(name, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
+}
 
 Result<std::vector<Fields>> expand_variables(const Fields& fields, const Bindings& bindings,
                                              TextStorage& storage) {

@@ -2,12 +2,16 @@
 // that a value can never add a field, an action or a refinement.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/fields.h"
 #include "core/grammar.h"
 
 namespace capgate::core {
+
+// Upper-case letters, digits and underscores, not starting with a digit.
+[[nodiscard]] bool is_variable_name(std::string_view name);
 
 // One Fields for each combination of values.
 [[nodiscard]] Result<std::vector<Fields>> expand_variables(const Fields& fields,
