@@ -206,7 +206,9 @@ Task Connections::proxied(SocketPtr client) {
   std::optional<Attempt> attempt = co_await hear_proxy_client(*client);
   if (!attempt) co_return;
   if (!is_allowed(*attempt)) {
-    const std::string text = format("capgate: {}", explain(attempt->verdict, attempt->flow));
+    const std::string would = remedy(attempt->verdict, attempt->flow);
+    const std::string text = format("capgate: {}{}{}", explain(attempt->verdict, attempt->flow),
+                                    would.empty() ? "" : "; it takes ", would);
     co_await answer(*client, *attempt, http_answer("403 Forbidden", text),
                     static_cast<unsigned>(SocksReply::not_allowed));
     co_return;

@@ -117,6 +117,20 @@ std::expected<void, Refusal> watch(Broker& broker, const sys::Fd& signals,
   }
 }
 
+// What is under way may come to its end, unless that takes long or a second signal says otherwise.
+void drain(Broker& broker, const sys::Fd& signals) {
+  constexpr milliseconds longest{5000};
+  if (!broker.finish()) return;
+  const auto last = Broker::Clock::now() + longest;
+  for (auto left = longest; left.count() > 0;
+       left = std::chrono::ceil<milliseconds>(last - Broker::Clock::now())) {
+    pollfd polls[] = {{broker.fd(), POLLIN, 0}, {signals.get(), POLLIN, 0}};
+    const int count = ::poll(polls, 2, static_cast<int>(left.count()));
+    if (count < 0 && errno != EINTR) return;
+    if (polls[0].revents != 0 || (polls[1].revents != 0 && is_told_to_end(signals))) return;
+  }
+}
+
 }  // namespace
 
 std::expected<void, Refusal> serve_egress(EgressService service) {
@@ -147,7 +161,10 @@ std::expected<void, Refusal> serve_egress(EgressService service) {
   auto watched =
       watch(broker, signals,
             {.policy = policy, .place = place, .audit = audit.path, .json = service.json});
-  if (watched) notify_service_manager("STOPPING=1");
+  if (watched) {
+    notify_service_manager("STOPPING=1");
+    drain(broker, signals);
+  }
   broker.end();
   return watched;
 }
