@@ -8,6 +8,7 @@ import contextlib
 import http.server
 import json
 import os
+import shlex
 import signal
 import subprocess
 import threading
@@ -146,7 +147,7 @@ class BwrapByRoot(EgressTests, Case):
         self.assertEqual(results[0], "EPERM")
         self.assertNotEqual(results[1], "EPERM")
         self.assertEqual(results[2], "EPERM")
-        self.assertEqual(results[3], "socket")
+        self.assertEqual(results[3], "file")  # it is there
         self.assertEqual(results[4], "EROFS")
         self.assertEqual(results[5], ["lo"])
 
@@ -187,13 +188,11 @@ class Docker(EgressTests, Case):
         self.assertEqual(done.stdout, b"")
 
 
-class PodmanByRoot(EgressTests, Case):
-    """Root's podman: egress, and what the flags keep without it."""
+class PodmanTests(EgressTests):
+    """podman: egress, and what the flags keep without it."""
 
     target = "podman"
-    options = ("--rootful",)
     starter = 0
-    egress_options = ("--socket-mode", "0666")
 
     @classmethod
     def setUpClass(cls):
@@ -253,13 +252,12 @@ class PodmanByRoot(EgressTests, Case):
         tree = self.tree
         tree.file("t/a.txt", "granted")
         child = tree.directory("t/out")
-        odd = tree.directory("odd: $HOME 'x' =y")
+        odd = tree.directory("odd: 'x' =y %s")
         facts = self.facts(
             [f"fs:read:{tree.path('t')}/**", f"fs:write:{child}", f'fs:write:"{odd}"'],
             read=f"cat {tree.path('t')}/a.txt", write=f"echo x >>{tree.path('t')}/a.txt",
             child=f"echo written >{child}/new && echo ok", sibling=f"ls {tree.root}",
-            odd="cd " + odd.replace(" ", "\\ ").replace("$", "\\$").replace("'", "\\'")
-                + " && touch x && echo ok")
+            odd=f"cd {shlex.quote(odd)} && touch x && echo ok")
         self.assertEqual(facts["read"], "granted")
         self.assertIn("Read-only file system", facts["write"])
         self.assertEqual((facts["child"], facts["odd"]), ("ok", "ok"))
@@ -280,24 +278,33 @@ class PodmanByRoot(EgressTests, Case):
         self.assertNotIn("canary", seen)
 
 
-class PodmanMemory(PodmanByRoot):
-    """Limits that need cgroups, which root's podman has on every machine."""
+class PodmanByRoot(PodmanTests, Case):
+    """Root's podman, with a broker of root's."""
+
+    options = ("--rootful",)
+    egress_options = ("--socket-mode", "0666")
 
     def test_memory_and_processes_are_bounded(self):
         done = self.sandbox(self.compile("limit:memory:32M"),
                             ["sh", "-c", "head -c 100000000 /dev/zero | tail | wc -c"])
         self.assertNotIn(b"100000000", done.stdout)
-        facts = self.facts(["limit:pids:8"], many="for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done")
-        self.assertIn("can't fork", facts["many"])
+        done = self.sandbox(self.compile("limit:pids:8"),
+                            ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done"])
+        self.assertIn(b"can't fork", done.stderr)
 
 
-class PodmanByUser(PodmanByRoot):
-    """A user's own podman: the caller is the server's user inside."""
+class PodmanByUser(PodmanTests, Case):
+    """A user's own podman and broker: the caller is the server's user inside."""
 
     starter = launch.ORDINARY
     uid = launch.ORDINARY
-    options = ()
-    egress_options = ()
+
+    def test_memory_is_bounded_or_podman_says_that_it_is_not(self):
+        """With cgroups v1 nobody but root has limits; docs/targets/podman.md says so."""
+        done = self.sandbox(self.compile("limit:memory:32M"),
+                            ["sh", "-c", "head -c 100000000 /dev/zero | tail | wc -c"])
+        said = b"Resource limits are not supported and ignored on cgroups V1" in done.stderr
+        self.assertEqual(b"100000000" in done.stdout, said, done.stderr)
 
     def test_the_callers_files_are_the_servers(self):
         path = self.tree.file("mine", "secret")
