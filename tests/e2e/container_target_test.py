@@ -68,7 +68,7 @@ def request(port, host="127.0.0.1"):
 
 
 class EgressTests:
-    """What holds with every engine. A subclass runs commands: `start_engine`, `sandbox`."""
+    """What holds with every engine. A subclass runs commands in a `sandbox`."""
 
     target = None
     options = ()
@@ -107,13 +107,21 @@ class EgressTests:
         self.assertIn(f"net:connect:127.0.0.1:{other}".encode(), answer)
         self.assertNotIn(GREETING, answer)
 
-    def test_programs_are_told_of_the_proxy(self):
-        capabilities = ["net:connect:192.0.2.1:443"]
+    def beside_a_broker(self, *command):
+        """What a command prints in a sandbox whose declared endpoint nobody serves."""
+        capabilities = ["net:connect:*"]
         artifact = self.compile(*capabilities)
         with egress(self.tree.path("egress"), capabilities, uid=self.uid,
                     options=self.egress_options):
-            done = self.sandbox(artifact, [self.busybox, "env"])
-        self.assertIn("HTTPS_PROXY=http://127.0.0.1:3128", done.stdout.decode())
+            done = self.sandbox(artifact, [self.busybox, *command])
+        return done.stdout.decode()
+
+    def test_programs_are_told_of_the_proxy(self):
+        self.assertIn("HTTPS_PROXY=http://127.0.0.1:3128", self.beside_a_broker("env"))
+
+    def test_the_sandbox_itself_has_no_network(self):
+        lines = self.beside_a_broker("cat", "/proc/net/dev").splitlines()[2:]
+        self.assertEqual([line.split(":")[0].strip() for line in lines], ["lo"])
 
     def test_without_the_broker_nothing_starts(self):
         artifact = self.compile("net:connect:192.0.2.1:443")
@@ -417,6 +425,21 @@ class Compose(Case):
         self.assertIn("the value", done.stdout.decode())
         self.assertNotIn("canary", done.stdout.decode())
         self.assertIn("Read-only file system", done.stderr.decode())
+
+    def test_access_is_what_is_declared_or_an_old_compose_refuses_the_file(self):
+        """Compose before 2.27 cannot leave out the mounts below a read-only one, and says so."""
+        path = self.tree.file("t/a.txt", "granted")
+        child = self.tree.directory("t/out")
+        script = f"cat {path}; echo x >>{path}; echo written >{child}/new; ls {self.tree.root}"
+        done = self.run_server([f"fs:read:{self.tree.path('t')}/**", f"fs:write:{child}"],
+                               ["sh", "-c", script])
+        said = done.stderr.decode()
+        if "create_host_path" in said:
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            return
+        self.assertEqual(done.stdout.decode().split("\n")[0], "grantedt")
+        self.assertIn("Read-only file system", said)
+        self.assertEqual(self.tree.text("t/out/new"), "written\n")
 
     def test_without_an_image_for_the_broker_nothing_starts(self):
         done = self.run_server([f"net:connect:{ORIGIN}:8080"], ["echo", "the server ran"],
