@@ -11,6 +11,7 @@ std::expected<void, int> read_lower_options(const Arguments& arguments, const lo
                                             lower::Options& out, Output& output) {
   if (arguments.value("--arch") == "aarch64") out.arch = lower::Arch::aarch64;
   out.writable_root = arguments.has("--writable-root");
+  out.rootful = arguments.has("--rootful");
   out.script = arguments.has("--script");
   out.programs = arguments.values("--program");
   out.command.assign(arguments.operands.begin() + 1, arguments.operands.end());
@@ -19,6 +20,7 @@ std::expected<void, int> read_lower_options(const Arguments& arguments, const lo
   };
   take("--user", out.user);
   take("--image", out.image);
+  take("--broker-image", out.broker_image);
   take("--egress-dir", out.egress_dir);
   take("--egress-target", out.egress_target);
   if (const auto mistake = lower::settle_options(target, out, "--")) {

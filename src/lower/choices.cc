@@ -49,18 +49,26 @@ Mistake settle_paths(Options& options, std::string_view dashes) {
                    format("write an absolute path: {}egress-dir /run/capgate", dashes));
 }
 
+std::string reference_help(std::string_view dashes, std::string_view name) {
+  return format("write a reference: {}{} ghcr.io/me/server:1.2", dashes, name);
+}
+
+Mistake check_image(std::string_view image, std::string_view dashes, std::string_view name) {
+  if (image.empty() || is_image(image)) return std::nullopt;
+  return cannot_be(format("{}{}", dashes, name), image, reference_help(dashes, name));
+}
+
 Mistake check_container(const Target& target, const Options& options, std::string_view dashes) {
   if (!is_user(options.user)) {
     return cannot_be(format("{}user", dashes), options.user,
                      format("write two numbers: {}user 1000:1000", dashes));
   }
-  const std::string help = format("write a reference: {}image ghcr.io/me/server:1.2", dashes);
   if (options.image.empty() && target.holds == Target::Holds::image) {
     return OptionMistake{.message = format("target {} needs {}image", target.name, dashes),
-                         .help = help};
+                         .help = reference_help(dashes, "image")};
   }
-  if (options.image.empty() || is_image(options.image)) return std::nullopt;
-  return cannot_be(format("{}image", dashes), options.image, help);
+  if (auto mistake = check_image(options.image, dashes, "image")) return mistake;
+  return check_image(options.broker_image, dashes, "broker-image");
 }
 
 // A command that the artifact does not hold would be dropped without a word; one that it holds and
