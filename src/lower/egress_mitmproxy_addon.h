@@ -179,6 +179,8 @@ class CapgateEgress:
         modes = [ctx.options.mode] if isinstance(ctx.options.mode, str) else ctx.options.mode
         if list(modes) != ["regular"]:
             raise exceptions.OptionsError("capgate_egress.py works with --mode regular alone")
+        if ctx.options.ignore_hosts or ctx.options.allow_hosts:
+            raise exceptions.OptionsError("capgate_egress.py must see every connection")
 
     async def http_connect(self, flow):
         asked = Asked(flow.request.host, flow.request.port)
@@ -201,6 +203,8 @@ class CapgateEgress:
             # With several requests at a time it would not be known which one connects.
             if request.scheme != "http" or not request.http_version.startswith("HTTP/1"):
                 asked.rules = []
+        for name in ("Proxy-Connection", "Proxy-Authorization"):
+            request.headers.pop(name, None)
         rules = [rule for rule in asked.rules if allows_request(rule, asked, request, tls, sni)]
         if client.id not in self.tunnels:
             asked.rules = rules
@@ -210,11 +214,12 @@ class CapgateEgress:
             host = asked.what[1] if asked.what else request.host
             refuse(flow, host, asked.port)
 
-    def tcp_start(self, flow):
+    def tcp_message(self, flow):
+        # A flow that is killed goes on all the same, so it is emptied.
         asked = self.tunnels.get(flow.client_conn.id)
         tls, sni = flow.client_conn.tls_established, flow.client_conn.sni
         if not asked or not any(self.allows_stream(rule, asked, tls, sni) for rule in asked.rules):
-            flow.kill()
+            flow.messages[-1].content = b""
 
     @staticmethod
     def allows_stream(rule, asked, tls, sni):
@@ -238,8 +243,8 @@ class CapgateEgress:
         if asked.what[0] == "name" and any(rule["sni"] != "any" for rule in asked.rules):
             data.server.sni = asked.what[1]
 
-    def udp_start(self, flow):
-        flow.kill()
+    def udp_message(self, flow):
+        flow.messages[-1].content = b""
 
     def client_disconnected(self, client):
         self.tunnels.pop(client.id, None)

@@ -26,10 +26,11 @@ identity() { stat -L -c %d:%i -- "$1"; }
 [ "$(identity "$net")" != "$(identity /proc/self/ns/net)" ] ||
   die 'that is the namespace of this shell: the rules would hold for everything in it'
 enter() {
-  if
-    ["$(identity " $user ")" = "$(identity /proc/self/ns/user)"];
-  then nsenter-- net = "$net" --"$@" else nsenter-- net = "$net" --user =
-      "$user" --preserve - credentials-- "$@" fi
+  if [ "$(identity "$user")" = "$(identity /proc/self/ns/user)" ]; then
+    nsenter --net="$net" -- "$@"
+  else
+    nsenter --net="$net" --user="$user" --preserve-credentials -- "$@"
+  fi
 })sh";
 
 constexpr std::string_view check_resolvers = R"sh(for resolver; do

@@ -32,6 +32,36 @@ std::string squid_blocks(const std::vector<AddressBlock>& blocks) {
   return out;
 }
 
+// Beside the port: nothing is kept, nothing of the client is told, and one request is one
+// connection, so that each address was checked for it.
+constexpr std::string_view frame_lines[] = {
+    "visible_hostname capgate",
+    "cache deny all",
+    "cache_mem 0",
+    "maximum_object_size 0 KB",
+    "access_log none",
+    "cache_log /dev/null",
+    "cache_store_log none",
+    "pid_filename none",
+    "netdb_filename none",
+    "coredump_dir /tmp",
+    "pinger_enable off",
+    "client_db off",
+    "icp_port 0",
+    "htcp_port 0",
+    "snmp_port 0",
+    "global_internal_static off",
+    "via off",
+    "forwarded_for delete",
+    "httpd_suppress_version_string on",
+    "host_verify_strict on",
+    "always_direct allow all",
+    "server_persistent_connections off",
+    "dns_defnames off",
+    "negative_dns_ttl 1 minute",
+    "shutdown_lifetime 1 second",
+};
+
 bool starts_like_an_option(const std::string& method) { return method.starts_with('-'); }
 
 class Squid {
@@ -58,32 +88,7 @@ class Squid {
     file_.add(format("# capgate egress, policy {}\n# squid -N -d 1 -f capgate-egress.squid.conf",
                      job_.input.policy.hash));
     file_.add(format("http_port {}:{}", proxy_address, proxy_port));
-    for (const std::string_view line : {"visible_hostname capgate",
-                                        "cache deny all",
-                                        "cache_mem 0",
-                                        "maximum_object_size 0 KB",
-                                        "access_log none",
-                                        "cache_log /dev/null",
-                                        "cache_store_log none",
-                                        "pid_filename none",
-                                        "netdb_filename none",
-                                        "coredump_dir /tmp",
-                                        "pinger_enable off",
-                                        "client_db off",
-                                        "icp_port 0",
-                                        "htcp_port 0",
-                                        "snmp_port 0",
-                                        "global_internal_static off",
-                                        "via off",
-                                        "forwarded_for delete",
-                                        "httpd_suppress_version_string on",
-                                        "host_verify_strict on",
-                                        "always_direct allow all",
-                                        "dns_defnames off",
-                                        "negative_dns_ttl 1 minute",
-                                        "shutdown_lifetime 1 second"}) {
-      file_.add(line);
-    }
+    for (const std::string_view line : frame_lines) file_.add(line);
   }
 
   [[nodiscard]] bool any_reach(Reach reach) const {
