@@ -19,8 +19,8 @@ namespace capgate::lower {
 
 inline constexpr Coverage egress_coverage{
     .fs = not_kept("only egress"),
-    .connect = partly("spec and mitmproxy whole; squid: not inside TLS; nftables: addresses; "
-                      "envoy: addresses, names if accepted"),
+    .connect = partly("spec: requests in plain HTTP; mitmproxy whole; squid: not inside TLS; "
+                      "nftables: addresses; envoy: addresses, names if accepted"),
     .listen = partly("spec and nftables"),
     .exec = not_kept("only egress"),
     .env = not_kept("only egress"),

@@ -1,4 +1,4 @@
-// The neutral form: nothing is lost, and `capgate egress` reads it.
+// The neutral form, which `capgate egress` reads.
 #include "lower/egress_emit.h"
 #include "text/yaml_write.h"
 
@@ -32,6 +32,17 @@ void write_rule(YamlWriter& yaml, const core::NetConnect& rule) {
   yaml.end_map();
 }
 
+// Without sealed secrets no TLS is terminated, so requests are seen in plain HTTP alone.
+void check_request_rules(EgressJob& job, const ConnectGrant& grant) {
+  const NetRefinements& refine = grant.capability.refinements;
+  if (refine.methods.empty() && refine.paths.empty()) return;
+  if (refine.proto == NetRefinements::Proto::http) return;
+  job.support.unsupported(grant.capability, grant.origins,
+                          "methods and paths are seen in plain HTTP alone",
+                          "add proto=http if the server speaks plain HTTP, remove methods= and "
+                          "paths=, or use capgate run with a sealed secret");
+}
+
 }  // namespace
 
 void emit_spec(EgressJob& job) {
@@ -41,7 +52,10 @@ void emit_spec(EgressJob& job) {
   yaml.key("server").string(job.input.manifest.name);
   yaml.key("policyHash").string(policy.hash);
   yaml.key("rules").begin_list();
-  for (const ConnectGrant& grant : policy.connect) write_rule(yaml, grant.capability);
+  for (const ConnectGrant& grant : policy.connect) {
+    check_request_rules(job, grant);
+    write_rule(yaml, grant.capability);
+  }
   yaml.end_list().key("listen").begin_list();
   for (const auto& grant : policy.listen) yaml.number(grant.capability.port);
   yaml.end_list().key("publicOnly").boolean(job.public_only).end_map();
