@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <regex>
 
+#include "base/ranges.h"
+#include "core/grammar.h"
 #include "support/egress_files.h"
 #include "support/endpoint_vectors.h"
 #include "support/generators.h"
@@ -36,13 +38,14 @@ std::string lowered_file(std::string_view kind, const Strings& capabilities) {
   // Accepted is what it refuses, so that every kind gives a file.
   Strings accepted;
   for (const std::string& capability : capabilities) {
-    if (!lower(kind, {capability}).ok()) accepted.push_back(capability);
+    if (lower(kind, {capability}).ok()) continue;
+    accepted.push_back(print(core::parse_capability(capability, {})->front()));
   }
   return file_of(lower(kind, capabilities, accepted));
 }
 
 bool has_line(const std::string& text, std::string_view line) {
-  return std::ranges::find(split(text, '\n'), line) != split(text, '\n').end();
+  return contains(split(text, '\n'), line);
 }
 
 // ---- What each kind keeps, refuses and lists ---------------------------------------------------
