@@ -219,6 +219,14 @@ class Envoy {
     yaml_.end_list().end_map().end_map();
   }
 
+  // Without an address nothing matches, so one must be known as well.
+  void write_none_of(const std::vector<AddressBlock>& blocks) {
+    write_any_of({{.bits = 0}, {.ipv6 = true, .bits = 0}});
+    begin_not();
+    write_any_of(blocks);
+    yaml_.end_map();
+  }
+
   void write_reach(const core::NetConnect& rule) {
     const HostPattern& host = rule.endpoint.host;
     const bool ipv6 = host.kind == HostPattern::Kind::ipv6;
@@ -232,17 +240,10 @@ class Envoy {
                        .prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1},
                        .bits = 128}});
         return;
-      case Reach::private_network:
-        begin_not();
-        write_any_of(core::closed_blocks());
-        break;
+      case Reach::private_network: write_none_of(core::closed_blocks()); return;
       case Reach::public_only:
-      case Reach::nothing:
-        begin_not();
-        write_any_of(core::private_blocks());
-        break;
+      case Reach::nothing: write_none_of(core::private_blocks()); return;
     }
-    yaml_.end_map();
   }
 
   void write_cluster() {
