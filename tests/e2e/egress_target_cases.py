@@ -1,5 +1,5 @@
-"""What the tests of --target egress share: an artifact's file in the lab, and a proxy that runs with
-it, asked by curl and by bytes.
+"""What the tests of --target egress share: an artifact's file in the lab, and a proxy that runs
+with it, asked by curl and by bytes.
 
     class Squid(ProxyTests, ProxyCase):
         target = "squid"

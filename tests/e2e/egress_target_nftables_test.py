@@ -1,5 +1,5 @@
-"""--egress-target nftables, loaded with the real nft into live namespaces: the lab's, as an ordinary
-user, and one that root made. Never into the machine's own."""
+"""--egress-target nftables, loaded with the real nft into live namespaces: the lab's, as an
+ordinary user, and one that root made. Never into the machine's own."""
 
 import contextlib
 import os
@@ -143,8 +143,8 @@ class Live(EgressTargetCase):
 
     def test_a_resolver_cannot_be_more_than_an_address(self):
         with script("net:connect:*:443") as path:
-            for word in ("1.1.1.1 }; add rule inet capgate output accept; #", "1.1.1.1\nflush ruleset",
-                         "0.0.0.0/0", "", "$(id)", "--user=/x"):
+            for word in ("1.1.1.1 }; add rule inet capgate output accept; #",
+                         "1.1.1.1\nflush ruleset", "0.0.0.0/0", "", "$(id)", "--user=/x"):
                 with self.subTest(word=word):
                     done = self.lab.run([path, "/proc/1/ns/net", word], user=(), internet=True,
                                         env=PATH)

@@ -1,5 +1,5 @@
-"""The files of --target egress that no program here reads: the spec and Envoy's bootstrap, each with
-a schema, on every golden and on files that must not pass.
+"""The files of --target egress that no program here reads: the spec and Envoy's bootstrap, each
+with a schema, on every golden and on files that must not pass.
 
 No Envoy can be installed here. envoy.schema.json holds the messages of Envoy's v3 API that capgate
 writes, with nothing beside them.
@@ -78,7 +78,8 @@ class Spec(unittest.TestCase):
             changed(lambda spec: spec["rules"][0].pop("blockPrivate")),
             *(rule(connect=text) for text in (
                 "", "a b", "https://x", "A.test:443", "a.test:0", "a.test:", "a.test:443x",
-                "x\nhttp_access allow all", "*.*.test", "a.*", "::1", "[::1", "-a.test", "a..test")),
+                "x\nhttp_access allow all", "*.*.test", "a.*", "::1", "[::1", "-a.test",
+                "a..test")),
             rule(sni="match"), rule(proto="udp"), rule(methods=[]), rule(methods=["get"]),
             rule(paths=["x"]), rule(paths=["/a b"]), rule(private=False), rule(more=1),
         ]
