@@ -5,6 +5,7 @@
 #include "lower/bwrap.h"
 #include "lower/compose.h"
 #include "lower/docker.h"
+#include "lower/egress.h"
 #include "lower/podman.h"
 #include "lower/to_plan.h"
 
@@ -20,6 +21,8 @@ constexpr Target table[] = {
      .holds = Target::Holds::image,
      .files = true},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
+    {"egress", "rules for squid, nftables, Envoy, mitmproxy or capgate egress", lower_to_egress,
+     &egress_coverage, Target::Extent::partial, Target::Holds::nothing, true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
     {"podman", "flags for podman run", lower_to_podman, &podman_coverage},
 };
