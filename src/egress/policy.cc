@@ -127,8 +127,9 @@ Result<Policy> read_policy(std::string_view json) {
   auto document = text::parse_json(std::string(json));
   if (!document) return std::unexpected(document.error().front());
   const Value root = document->root();
-  constexpr std::string_view keys[] = {"server",     "sandbox", "policyHash", "rules",
-                                       "publicOnly", "limits",  "seals",      "roots"};
+  constexpr std::string_view keys[] = {"server", "sandbox",    "policyHash",
+                                       "rules",  "publicOnly", "limits",
+                                       "seals",  "roots",      "proxyCredential"};
   TRY(check_keys(root, keys));
   Policy out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
   out.server = TRY(read_text(root, "server"));
@@ -146,6 +147,7 @@ Result<Policy> read_policy(std::string_view json) {
   out.roots_file = TRY(read_text(roots, "file"));
   out.roots_directory = TRY(read_text(roots, "directory"));
   out.public_only = TRY(member(root, "publicOnly", Kind::boolean)).text() == "true";
+  out.proxy_credential = TRY(read_text(root, "proxyCredential"));
   out.limits = TRY(read_limits(*root.find("limits")));
   return out;
 }
@@ -165,7 +167,8 @@ std::string print_policy(const Policy& policy) {
   }
   json.end_array().key("roots").begin_object().key("file").string(policy.roots_file);
   json.key("directory").string(policy.roots_directory).end_object();
-  json.key("publicOnly").boolean(policy.public_only).key("limits").begin_object();
+  json.key("publicOnly").boolean(policy.public_only);
+  json.key("proxyCredential").string(policy.proxy_credential).key("limits").begin_object();
   for (const LimitField& field : limit_fields) {
     json.key(field.key).number(policy.limits.*field.member);
   }

@@ -5,7 +5,7 @@
 //    "seals": [{"capability": "env:inject:GITHUB_TOKEN?to=api.github.com:443",
 //               "placeholder": "ghp_...", "at": "github.json:13:7"}],
 //    "roots": {"file": "", "directory": ""},
-//    "publicOnly": false,
+//    "publicOnly": false, "proxyCredential": "",
 //    "limits": {"connections": 512, "perSecond": 100, "bytes": 0, "idleSeconds": 900,
 //               "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
 //
@@ -52,6 +52,8 @@ struct Policy {
   // the launcher; empty: the host's own.
   std::string roots_file;
   std::string roots_directory;
+  // What clients of the proxy must show (egress/credential.h); empty: nothing.
+  std::string proxy_credential;
   bool public_only = false;  // assert:fetch.block_rfc1918: private addresses even if named
   EgressLimits limits;
 };
