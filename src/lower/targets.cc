@@ -5,6 +5,7 @@
 #include "lower/bwrap.h"
 #include "lower/compose.h"
 #include "lower/docker.h"
+#include "lower/oci.h"
 #include "lower/podman.h"
 #include "lower/to_plan.h"
 
@@ -20,6 +21,12 @@ constexpr Target table[] = {
      .holds = Target::Holds::image,
      .files = true},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
+    {.name = "oci",
+     .summary = "config.json of a bundle for crun or runc",
+     .lower = lower_to_oci,
+     .coverage = &oci_coverage,
+     .holds = Target::Holds::command,
+     .files = true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
     {"podman", "flags for podman run", lower_to_podman, &podman_coverage},
 };
