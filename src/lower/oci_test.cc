@@ -33,14 +33,10 @@ class Config {
     for (const Value item : at(path).elements()) out.emplace_back(item.text());
     return out;
   }
-  [[nodiscard]] Value mount(std::size_t index) const { return at_index("mounts", index); }
-  [[nodiscard]] Value at_index(std::string_view path, std::size_t index) const {
-    std::vector<Value> all;
-    for (const Value item : at(path).elements()) all.push_back(item);
-    return all.at(index);
-  }
-  [[nodiscard]] std::size_t count(std::string_view path) const {
-    return static_cast<std::size_t>(std::ranges::distance(at(path).elements()));
+  [[nodiscard]] std::vector<Value> items(std::string_view path) const {
+    std::vector<Value> out;
+    for (const Value item : at(path).elements()) out.push_back(item);
+    return out;
   }
   // The options of the mount there, or nothing.
   [[nodiscard]] Strings mount(std::string_view destination, std::string_view source) const {
@@ -78,18 +74,18 @@ TEST(Oci, IsClosedWithoutAnyCapability) {
   EXPECT_EQ(config.at("process.noNewPrivileges").text(), "true");
   EXPECT_EQ(config.at("root.readonly").text(), "true");
   EXPECT_EQ(config.texts("process.args"), Strings{"/server"});
-  EXPECT_EQ(config.count("linux.namespaces"), 7U);
+  EXPECT_EQ(config.items("linux.namespaces").size(), 7U);
   EXPECT_EQ(config.at("linux.seccomp.defaultAction").text(), "SCMP_ACT_ERRNO");
   EXPECT_EQ(config.texts("linux.seccomp.architectures"), Strings{"SCMP_ARCH_X86_64"});
   EXPECT_TRUE(has(config.mount("/proc", "proc"), "ro"));
-  EXPECT_EQ(config.count("mounts"), 4U);
+  EXPECT_EQ(config.items("mounts").size(), 4U);
 }
 
 TEST(Oci, GrantsAreMountsInTheOrderOfTheirPaths) {
   const Config config({"fs:write:/a/b", "fs:read:/a/**"});
   EXPECT_EQ(config.mount("/a", "/a"), (Strings{"bind", "nosuid", "nodev", "ro"}));
   EXPECT_EQ(config.mount("/a/b", "/a/b"), (Strings{"bind", "nosuid", "nodev", "rw", "noexec"}));
-  EXPECT_EQ(config.mount(4).find("destination")->text(), "/a");
+  EXPECT_EQ(config.items("mounts").at(4).find("destination")->text(), "/a");
 }
 
 TEST(Oci, OddPathsStayOneText) {
@@ -99,7 +95,7 @@ TEST(Oci, OddPathsStayOneText) {
                                        {"/größe 'x' %s", "/größe 'x' %s"}}) {
     const Config config({format("fs:read:\"{}\"", written)});
     EXPECT_TRUE(has(config.mount(meant, meant), "ro")) << written;
-    EXPECT_EQ(config.count("mounts"), 5U);
+    EXPECT_EQ(config.items("mounts").size(), 5U);
   }
 }
 
@@ -138,14 +134,14 @@ TEST(Oci, LimitsComeFromThePolicy) {
   EXPECT_EQ(config.at("linux.resources.memory.swap").text(), "536870912");
   EXPECT_EQ(config.at("linux.resources.pids.limit").text(), "32");
   EXPECT_EQ(config.at("linux.resources.cpu.quota").text(), "150000");
-  EXPECT_EQ(config.at_index("process.rlimits", 0).find("hard")->text(), "64");
+  EXPECT_EQ(config.items("process.rlimits").front().find("hard")->text(), "64");
   EXPECT_TRUE(has(config.mount("/tmp", "tmpfs"), "size=1048576"));
 }
 
 TEST(Oci, TheUserOutsideIsChosen) {
-  const Config config({}, {.user = "007:8"});
-  EXPECT_EQ(config.at_index("linux.uidMappings", 0).find("hostID")->text(), "7");
-  EXPECT_EQ(config.at_index("linux.gidMappings", 0).find("hostID")->text(), "8");
+  const Config config({}, {.user = "7:8"});
+  EXPECT_EQ(config.items("linux.uidMappings").front().find("hostID")->text(), "7");
+  EXPECT_EQ(config.items("linux.gidMappings").front().find("hostID")->text(), "8");
 }
 
 TEST(Oci, RefusesWhatItCannotKeep) {

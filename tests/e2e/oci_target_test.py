@@ -1,5 +1,6 @@
 """oci: the config.json that the oci target prints, started by runc and crun."""
 
+import glob
 import json
 import os
 import socket
@@ -140,6 +141,33 @@ class Isolation(OciCase):
         [seen] = self.attempt(["env:inject:TOKEN"], ["environment"],
                               options=["--accept-unenforced=env:inject:TOKEN"])
         self.assertEqual(set(seen) - {"LC_CTYPE"}, {"PATH", "HOME", "TMPDIR", "LANG"})
+
+
+@started_by(*STARTERS)
+class Goldens(OciCase):
+    """Every reviewed config.json is taken by the runtimes."""
+
+    def test_every_golden_starts(self):
+        """With what the machine has: its mounts lead to a directory or file of the test, and its
+        server is a program that ends at once."""
+        sources = {True: self.tree.file("any/file", ""), False: self.tree.directory("any")}
+        goldens = sorted(glob.glob(f"{launch.ROOT}/tests/golden/*/oci/config.json"))
+        self.assertGreater(len(goldens), 15)
+        for path in goldens:
+            with open(path, encoding="utf-8") as file:
+                config = json.load(file)
+            for mount in config["mounts"]:
+                if mount["type"] == "bind":
+                    is_file = mount["destination"].endswith((".jsonl", "bus", "socket", "localtime"))
+                    mount["source"] = sources[is_file]
+            config["mounts"].insert(0, {"destination": "/usr", "type": "bind", "source": "/usr",
+                                        "options": ["bind", "ro"]})
+            for mapping in ("uidMappings", "gidMappings"):
+                config["linux"][mapping][0]["hostID"] = launch.ORDINARY
+            config["process"]["args"] = ["/usr/bin/true"]
+            self.bundle.write({"files": [{"name": "config.json", "contents": json.dumps(config)}]})
+            done = self.bundle.run(self.runtime, self.uid)
+            self.assertEqual(done.returncode, 0, f"{path}: {done.stderr.decode()}")
 
 
 @started_by(*STARTERS)
