@@ -8,6 +8,7 @@
 #include "lower/oci.h"
 #include "lower/podman.h"
 #include "lower/to_plan.h"
+#include "lower/to_seccomp.h"
 
 namespace capgate::lower {
 namespace {
@@ -29,6 +30,12 @@ constexpr Target table[] = {
      .files = true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
     {"podman", "flags for podman run", lower_to_podman, &podman_coverage},
+    {.name = "seccomp",
+     .summary = "the system call filter alone, as JSON and as BPF",
+     .lower = lower_to_seccomp,
+     .coverage = &seccomp_coverage,
+     .extent = Target::Extent::partial,
+     .files = true},
 };
 
 static_assert(std::ranges::equal(table, target_names, {}, &Target::name));
