@@ -5,6 +5,7 @@
 #include "lower/bwrap.h"
 #include "lower/compose.h"
 #include "lower/docker.h"
+#include "lower/landlock.h"
 #include "lower/oci.h"
 #include "lower/podman.h"
 #include "lower/to_plan.h"
@@ -22,6 +23,11 @@ constexpr Target table[] = {
      .holds = Target::Holds::image,
      .files = true},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
+    {.name = "landlock",
+     .summary = "flags for landrun",
+     .lower = lower_to_landlock,
+     .coverage = &landlock_coverage,
+     .extent = Target::Extent::partial},
     {.name = "oci",
      .summary = "config.json of a bundle for crun or runc",
      .lower = lower_to_oci,
