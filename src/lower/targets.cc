@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lower/apparmor.h"
 #include "lower/bwrap.h"
 #include "lower/compose.h"
 #include "lower/docker.h"
@@ -16,6 +17,12 @@ namespace {
 
 constexpr Target table[] = {
     {"bwrap", "flags for bubblewrap, ready for execFile", lower_to_bwrap, &bwrap_coverage},
+    {.name = "apparmor",
+     .summary = "an AppArmor profile",
+     .lower = lower_to_apparmor,
+     .coverage = &apparmor_coverage,
+     .extent = Target::Extent::partial,
+     .files = true},
     {.name = "compose",
      .summary = "a compose file, with the broker as a second service",
      .lower = lower_to_compose,
