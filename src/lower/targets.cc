@@ -6,6 +6,7 @@
 #include "lower/bwrap.h"
 #include "lower/compose.h"
 #include "lower/docker.h"
+#include "lower/firejail.h"
 #include "lower/landlock.h"
 #include "lower/oci.h"
 #include "lower/podman.h"
@@ -30,6 +31,12 @@ constexpr Target table[] = {
      .holds = Target::Holds::image,
      .files = true},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
+    {.name = "firejail",
+     .summary = "a firejail profile",
+     .lower = lower_to_firejail,
+     .coverage = &firejail_coverage,
+     .extent = Target::Extent::partial,
+     .files = true},
     {.name = "landlock",
      .summary = "flags for landrun",
      .lower = lower_to_landlock,
