@@ -196,6 +196,8 @@ class Firejail {
     profile_.because("system calls and families of sockets: allowlist");
     profile_.add("protocol " + protocols);
     profile_.add("seccomp.block-secondary");
+    // glibc starts a thread another way only where clone3 is not known.
+    profile_.add("seccomp-error-action ENOSYS");
     profile_.add("seccomp.keep " + allowed_calls(needs));
     for (const auto& grant : policy_.sockets) {
       using enum IpcCapability::Kind;
