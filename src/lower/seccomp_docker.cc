@@ -238,6 +238,37 @@ constexpr std::string_view profile_head = R"({
   "syscalls": [
 )";
 
+// Indented for its place in config.json. libseccomp kills who calls by another architecture.
+constexpr char oci_head[] = R"({{
+      "defaultAction": "SCMP_ACT_ERRNO",
+      "defaultErrnoRet": 38,
+      "architectures": ["SCMP_ARCH_{}"],
+      "syscalls": [
+)";
+
+std::vector<std::string> profile_lines(const std::vector<Rule>& rules) {
+  const std::vector<DockerEntry> entries = docker_entries(rules, Precision::brief);
+  std::vector<std::string> lines;
+  for (const Action& action : {allow, not_permitted, not_there}) {
+    append_plain(lines, entries, action);
+  }
+  for (const DockerEntry& entry : entries) {
+    if (entry.args.empty()) continue;
+    lines.push_back(format("{{\"names\":[\"{}\"],{},\"args\":{}}}",
+                           core::syscall_info(entry.call).name, action_fields(entry.action),
+                           args_field(entry)));
+  }
+  return lines;
+}
+
+std::string list_of(const std::vector<std::string>& lines, std::string_view indent) {
+  std::string json;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    json += format("{}{}{}\n", indent, lines[i], i + 1 < lines.size() ? "," : "");
+  }
+  return json;
+}
+
 }  // namespace
 
 std::vector<DockerEntry> docker_entries(const std::vector<Rule>& rules, Precision precision) {
@@ -255,22 +286,13 @@ std::vector<DockerEntry> docker_entries(const std::vector<Rule>& rules, Precisio
 // defaultErrnoRet is unknown to Docker before 23, which then answers EPERM: no wider. That is why
 // the ENOSYS of clone3, on which threads depend, is also an entry of its own.
 std::string docker_profile_json(const std::vector<Rule>& rules) {
-  const std::vector<DockerEntry> entries = docker_entries(rules, Precision::brief);
-  std::vector<std::string> lines;
-  for (const Action& action : {allow, not_permitted, not_there}) {
-    append_plain(lines, entries, action);
-  }
-  for (const DockerEntry& entry : entries) {
-    if (entry.args.empty()) continue;
-    lines.push_back(format("{{\"names\":[\"{}\"],{},\"args\":{}}}",
-                           core::syscall_info(entry.call).name, action_fields(entry.action),
-                           args_field(entry)));
-  }
-  std::string json(profile_head);
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    json += format("    {}{}\n", lines[i], i + 1 < lines.size() ? "," : "");
-  }
-  return json + "  ]\n}\n";
+  return format("{}{}  ]\n}}\n", profile_head, list_of(profile_lines(rules), "    "));
+}
+
+std::string oci_seccomp_json(Arch arch, const std::vector<Rule>& rules) {
+  return format("{}{}      ]\n    }}",
+                format(oci_head, arch == Arch::x86_64 ? "X86_64" : "AARCH64"),
+                list_of(profile_lines(rules), "        "));
 }
 
 }  // namespace capgate::lower

@@ -47,4 +47,7 @@ enum class Precision : std::uint8_t {
 // For x86_64 and aarch64. Docker 20.10 with runc 1.1 or later, and podman.
 [[nodiscard]] std::string docker_profile_json(const std::vector<Rule>& rules);
 
+// The value of linux.seccomp in a runtime-spec config.json, for one architecture.
+[[nodiscard]] std::string oci_seccomp_json(Arch arch, const std::vector<Rule>& rules);
+
 }  // namespace capgate::lower

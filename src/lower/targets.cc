@@ -2,18 +2,29 @@
 
 #include <algorithm>
 
+#include "lower/apparmor.h"
 #include "lower/bwrap.h"
 #include "lower/compose.h"
 #include "lower/docker.h"
 #include "lower/egress.h"
+#include "lower/firejail.h"
+#include "lower/landlock.h"
+#include "lower/oci.h"
 #include "lower/podman.h"
 #include "lower/to_plan.h"
+#include "lower/to_seccomp.h"
 
 namespace capgate::lower {
 namespace {
 
 constexpr Target table[] = {
     {"bwrap", "flags for bubblewrap, ready for execFile", lower_to_bwrap, &bwrap_coverage},
+    {.name = "apparmor",
+     .summary = "an AppArmor profile",
+     .lower = lower_to_apparmor,
+     .coverage = &apparmor_coverage,
+     .extent = Target::Extent::partial,
+     .files = true},
     {.name = "compose",
      .summary = "a compose file, with the broker as a second service",
      .lower = lower_to_compose,
@@ -23,8 +34,31 @@ constexpr Target table[] = {
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
     {"egress", "rules for squid, nftables, Envoy, mitmproxy or capgate egress", lower_to_egress,
      &egress_coverage, Target::Extent::partial, Target::Holds::nothing, true},
+    {.name = "firejail",
+     .summary = "a firejail profile",
+     .lower = lower_to_firejail,
+     .coverage = &firejail_coverage,
+     .extent = Target::Extent::partial,
+     .files = true},
+    {.name = "landlock",
+     .summary = "flags for landrun",
+     .lower = lower_to_landlock,
+     .coverage = &landlock_coverage,
+     .extent = Target::Extent::partial},
+    {.name = "oci",
+     .summary = "config.json of a bundle for crun or runc",
+     .lower = lower_to_oci,
+     .coverage = &oci_coverage,
+     .holds = Target::Holds::command,
+     .files = true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
     {"podman", "flags for podman run", lower_to_podman, &podman_coverage},
+    {.name = "seccomp",
+     .summary = "the system call filter alone, as JSON and as BPF",
+     .lower = lower_to_seccomp,
+     .coverage = &seccomp_coverage,
+     .extent = Target::Extent::partial,
+     .files = true},
 };
 
 static_assert(std::ranges::equal(table, target_names, {}, &Target::name));

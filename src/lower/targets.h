@@ -26,8 +26,9 @@ struct Target {
   bool files = false;  // the artifact has files, besides argv or instead of it
 };
 
-inline constexpr std::string_view target_names[] = {"bwrap",  "compose", "docker",
-                                                    "egress", "plan",    "podman"};
+inline constexpr std::string_view target_names[] = {"bwrap",  "apparmor", "compose",  "docker",
+                                                    "egress", "firejail", "landlock", "oci",
+                                                    "plan",   "podman",   "seccomp"};
 
 [[nodiscard]] std::span<const Target> targets();  // the first one is the default
 [[nodiscard]] const Target* find_target(std::string_view name);
