@@ -68,6 +68,14 @@ Read read_container(const Arguments& arguments, lower::Options& out, Output& out
     }
     out.egress_dir = *std::move(path);
   }
+  if (const auto text = arguments.value("--egress-port")) {
+    const auto port = parse_decimal(*text);
+    if (!port || *port == 0 || *port > UINT16_MAX) {
+      return std::unexpected(usage_error(format("--egress-port cannot be {}", quoted(*text)),
+                                         "write a port: --egress-port 3128", output));
+    }
+    out.egress_port = static_cast<std::uint16_t>(*port);
+  }
   return {};
 }
 
