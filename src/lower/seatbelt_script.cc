@@ -51,7 +51,6 @@ capgate_tmp=''
 capgate_child=''
 capgate_starting=no
 capgate_caught=no
-capgate_token=''
 
 refuse() {
   printf 'launch.sh: %s\n' "$1" >&2
@@ -162,6 +161,7 @@ void add_token(std::string& out, const Input& input) {
   const std::string file = shell_word(format("{}/token", input.options.egress_dir));
   out += format(
       "\n# The broker's token for this start: never a word of a command line.\n"
+      "capgate_token=''\n"
       "[ -f {0} ] || refuse {1}\n"
       "IFS= read -r capgate_token <{0} || [ -n \"$capgate_token\" ] || refuse {2}\n",
       file,

@@ -6,6 +6,7 @@
 #include "lower/docker.h"
 #include "lower/seatbelt.h"
 #include "lower/to_plan.h"
+#include "lower/worker.h"
 
 namespace capgate::lower {
 namespace {
@@ -18,6 +19,12 @@ constexpr Target table[] = {
      .summary = "a profile for sandbox-exec of macOS, and a launcher",
      .lower = lower_to_seatbelt,
      .coverage = &seatbelt_coverage,
+     .files = true},
+    {.name = "worker",
+     .summary = "options for a Worker of Node, and a module that starts it",
+     .lower = lower_to_worker,
+     .coverage = &worker_coverage,
+     .extent = Target::Extent::partial,
      .files = true},
 };
 
