@@ -86,8 +86,8 @@ inline constexpr std::string_view closed[] = {
 
 // Their names are there, their contents are not.
 inline constexpr std::string_view names_only[] = {
-    "/etc",    "/tmp",     "/var", "/private", "/private/etc", "/private/var",
-    "/System", "/Library", "/dev", "/usr"};
+    "/etc",         "/tmp",    "/var",     "/private", "/private/etc",
+    "/private/var", "/System", "/Library", "/dev",     "/usr"};
 
 inline constexpr Named allowed[] = {
     {"sysctl-read", "hw.ncpu"},

@@ -10,7 +10,6 @@ capgate_tmp=''
 capgate_child=''
 capgate_starting=no
 capgate_caught=no
-capgate_token=''
 
 refuse() {
   printf 'launch.sh: %s\n' "$1" >&2
@@ -93,6 +92,7 @@ capgate_here=$(cd -P "$capgate_here" && pwd -P) || refuse 'the directory of this
 granted directory '/private/tmp/screenshots'
 
 # The broker's token for this start: never a word of a command line.
+capgate_token=''
 [ -f '/run/capgate/token' ] || refuse '/run/capgate/token is missing: start capgate egress'
 IFS= read -r capgate_token <'/run/capgate/token' || [ -n "$capgate_token" ] || refuse '/run/capgate/token is empty'
 

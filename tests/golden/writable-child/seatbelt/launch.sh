@@ -10,7 +10,6 @@ capgate_tmp=''
 capgate_child=''
 capgate_starting=no
 capgate_caught=no
-capgate_token=''
 
 refuse() {
   printf 'launch.sh: %s\n' "$1" >&2
