@@ -194,7 +194,7 @@ void ask_network(const Case& about, Questions& questions) {
   const auto endpoint = [](std::uint64_t port) { return format("localhost:{}", port); };
   const bool connects = !about.policy.connect.empty();
   questions.ask(connects, "network-outbound", {{"remote-ip", endpoint(about.port)}});
-  for (const std::uint64_t port : {22, 53, 80, 443, 5432, 6379, 8080}) {
+  for (const std::uint64_t port : {22U, 53U, 80U, 443U, 5432U, 6379U, 8080U}) {
     questions.ask(false, "network-outbound", {{"remote-ip", endpoint(port)}});
     questions.ask(false, "network-outbound", {{"remote-ip", format("1.2.3.4:{}", port)}});
     // The server's own end never opens a connection.
@@ -333,7 +333,7 @@ void ask_files(const Case& about, Questions& questions) {
     questions.ask_path(oracle.allows(Right::read, path + "/x"), "file-read-data", path + "/x");
     questions.ask_path(oracle.allows(Right::modify, path), "file-write-data", path);
   }
-  for (const std::string path : {std::string(tmpdir), std::string(tmpdir) + "/x"}) {
+  for (const std::string& path : {std::string(tmpdir), std::string(tmpdir) + "/x"}) {
     questions.ask_path(oracle.allows(Right::read, path), "file-read-data", path);
     questions.ask_path(oracle.allows(Right::create, path), "file-write-create", path);
     questions.ask_path(oracle.allows(Right::remove, path), "file-write-unlink", path);
