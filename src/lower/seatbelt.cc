@@ -100,8 +100,7 @@ class Seatbelt {
   void refuse_variables() {
     for (const auto& grant : policy_.variables) {
       const core::EnvCapability& env = grant.capability;
-      if (contains(shell_variables, env.name) || env.name == seatbelt::token_variable ||
-          env.name.starts_with("capgate_")) {
+      if (contains(shell_variables, env.name) || env.name == seatbelt::token_variable) {
         support_.impossible(env, grant.origins, "the shell that starts the server keeps that name",
                             "use another name");
       }

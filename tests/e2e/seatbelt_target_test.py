@@ -83,7 +83,7 @@ class Launcher(unittest.TestCase):
         self.assertIn(reason, done.stderr)
 
     def test_sandbox_exec_gets_the_profile_the_parameters_and_the_command(self):
-        odd = "it's \"a\" $HOME `x` \\ (b);&é"
+        odd = "it's \"a\" $(x) $1 `x` \\ (b);&é"
         os.mkdir(self.path("srv", odd))
         self.compile("fs:read:" + json.dumps(f"/srv/{odd}", ensure_ascii=False))
         done = self.run_launcher("/bin/sh", "-c", 'printf "<%s>" "$@"', "name", "a b", "", "*")
@@ -96,10 +96,10 @@ class Launcher(unittest.TestCase):
                          ["/bin/sh", "-c", 'printf "<%s>" "$@"', "name", "a b", "", "*"])
 
     def test_the_environment_holds_what_is_declared_and_nothing_else(self):
-        self.compile("env:inject:KEY", "env:read:tmp")
+        self.compile("env:inject:KEY", "env:read:TZ")
         value = "line 1\n\n  'two' \"$x\" `y` \\\n"
         done = self.run_launcher("/bin/sh", "-c", "exit 0", env={
-            "KEY": value, "tmp": "mine", "SECRET": "s", "LD_PRELOAD": "", "ENV": "/x"})
+            "KEY": value, "TZ": "UTC", "SECRET": "s", "LD_PRELOAD": "", "ENV": "/x"})
         self.assertEqual(done.returncode, 0, done.stderr)
         env = dict(word.split("=", 1) for word in self.report("env"))
         for shells_own in ("PWD", "OLDPWD", "SHLVL", "_"):
@@ -108,7 +108,7 @@ class Launcher(unittest.TestCase):
         tmp = env.pop("TMPDIR")
         self.assertEqual(home, tmp + "/home")
         self.assertEqual(env, {"PATH": "/bin:/usr/bin:/usr/sbin:/sbin", "LANG": "en_US.UTF-8",
-                               "KEY": value, "tmp": "mine"})
+                               "KEY": value, "TZ": "UTC"})
         self.assertNotIn(value, "\0".join(self.report("argv")))
 
     def test_the_token_reaches_the_proxy_variables_and_no_command_line(self):
@@ -184,9 +184,8 @@ class Launcher(unittest.TestCase):
 
     def test_a_limit_on_files_holds(self):
         self.compile("limit:files:77")
-        done = self.run_launcher("/bin/sh", "-c", "ulimit -Hn; ulimit -Sn; ulimit -n 78 || echo no")
-        self.assertEqual(done.stdout, "77\n77\nno\n" if os.geteuid() else done.stdout)
-        self.assertTrue(done.stdout.startswith("77\n77\n"), done.stdout)
+        done = self.run_launcher("/bin/sh", "-c", "ulimit -Hn; ulimit -Sn")
+        self.assertEqual(done.stdout, "77\n77\n")
 
 
 class LauncherInBash(Launcher):
