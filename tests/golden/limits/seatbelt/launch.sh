@@ -82,8 +82,8 @@ case ${1-} in
 *) refuse 'name the program by its absolute path' ;;
 esac
 case $0 in
-*/*) here=${0%/*}/ ;;
-*) here=./ ;;
+*/*) capgate_here=${0%/*}/ ;;
+*) capgate_here=./ ;;
 esac
 capgate_here=$(cd -P "$capgate_here" && pwd -P) || refuse 'the directory of this file cannot be entered'
 [ -f "$capgate_here/server.sb" ] || refuse "$capgate_here/server.sb is missing"
