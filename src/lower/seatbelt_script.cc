@@ -91,6 +91,13 @@ granted() {
   [ "$capgate_real" = "$2" ] || refuse "$2 leads through a symbolic link to $capgate_real: grant that"
 }
 
+# Whoever can change this file or the profile decides what the next start allows.
+apart() {
+  case $capgate_here/ in
+  "$1"/*) refuse "$capgate_here lies in $1, which the server may write: move it" ;;
+  esac
+}
+
 # NAME, the number of lines, the lines: for the shell that starts the server.
 send() {
   capgate_rest=$2
@@ -153,6 +160,7 @@ void add_checks(std::string& out, const Input& input) {
   for (const FileGrant& grant : file_grants(input.policy)) {
     const bool any = grant.granted->capability.path.shape == PathPattern::Shape::node;
     out += format("granted {} {}\n", any ? "any" : "directory", shell_word(grant.base));
+    if (grant.writes()) out += format("apart {}\n", shell_word(grant.base));
   }
 }
 

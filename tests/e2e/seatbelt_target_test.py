@@ -176,6 +176,10 @@ class Launcher(unittest.TestCase):
         self.compile("fs:read:/srv/real/x/**")
         self.refused("is granted as a directory and is none")
 
+    def test_a_server_that_could_write_its_own_profile_does_not_start(self):
+        self.compile("fs:write:/out/**", "fs:read:/srv")
+        self.refused("/out lies in /out, which the server may write")
+
     def test_a_missing_variable_and_a_relative_program_are_refused(self):
         self.compile("env:read:KEY")
         self.refused("the variable KEY is not set")

@@ -95,6 +95,12 @@ class WorkerTarget(unittest.TestCase):
         self.assertEqual(results[:2], ["ok", "ERR_ACCESS_DENIED"])
         self.assertEqual(results[2], "ERR_ACCESS_DENIED", "a link could lead anywhere")
 
+    def test_a_server_that_could_write_its_own_options_does_not_start(self):
+        self.compile(f"fs:write:{self.path('out')}/**")
+        done = self.start("probe.mjs", "[]")
+        self.assertEqual((done.returncode, done.stdout), (125, ""))
+        self.assertIn("move it", done.stderr)
+
     def test_odd_paths_are_one_path(self):
         for name in ("a,b", "it's \"odd\""):
             self.compile("fs:read:" + json.dumps(self.path(name)))

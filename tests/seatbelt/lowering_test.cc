@@ -84,6 +84,8 @@ TEST(Seatbelt, NothingProtectedCanBeMovedOutOfSight) {
     EXPECT_FALSE(allows(lowered, "file-write-unlink", path)) << path;
   }
   EXPECT_FALSE(allows(lowered, "file-write-create", "/w/.git"));
+  EXPECT_FALSE(allows(lowered, "file-write-create", "/w/.Git/HOOKS/post-commit"));
+  EXPECT_FALSE(allows(lowered, "file-read-data", "/w/.ENV"));
   EXPECT_TRUE(allows(lowered, "file-write-unlink", "/w/.git/index"));
 }
 
@@ -137,13 +139,13 @@ TEST(Seatbelt, TheOrderOfDeclarationsDoesNotMatter) {
 // ---- Properties ------------------------------------------------------------------------------
 
 // Few names, so that grants and questions meet, among them those that are held back.
-std::string some_path(int most) {
+const Strings names{"a",     "b",      "a.md",  ".config",  "gh",  ".ssh", ".env",   ".git",
+                    "hooks", ".local", "share", "keyrings", "git", "fish", ".vscode"};
+
+std::string some_path(int most, const Strings& from) {
   std::string path = support::pick({"/w", "/tmp/w", "/Users/u", "/var/w"});
   const int depth = *rc::gen::inRange(1, most);
-  for (int i = 0; i < depth; ++i) {
-    path += "/" + support::pick({"a", "b", "a.md", ".config", "gh", ".ssh", ".env", ".git", "hooks",
-                                 ".local", "share", "keyrings", "git", "fish", ".vscode"});
-  }
+  for (int i = 0; i < depth; ++i) path += "/" + support::pick(from);
   return path;
 }
 
@@ -152,8 +154,8 @@ Strings some_grants() {
   const int count = *rc::gen::inRange(1, 5);
   for (int i = 0; i < count; ++i) {
     const std::string text =
-        format("fs:{}:{}{}", support::pick({"read", "write", "create", "delete"}), some_path(4),
-               support::pick({"", "/**", "/*.md", "/a*"}));
+        format("fs:{}:{}{}", support::pick({"read", "write", "create", "delete"}),
+               some_path(4, names), support::pick({"", "/**", "/*.md", "/a*"}));
     const auto parsed = core::parse_capability(text, {});
     if (parsed && core::check_scope(parsed->front(), "/Users/u")) out.push_back(text);
   }
@@ -171,8 +173,10 @@ RC_GTEST_PROP(SeatbeltProperty, ProfilesAnswerAsTheSlowOracleDoes, ()) {
                                                     {{.name = "HOME", .values = {"/Users/u"}}});
   const core::Policy policy = *core::merge(manifest);
   const SeatbeltOracle oracle(policy, "/Users/u", "");
+  Strings asked = names;
+  asked.insert(asked.end(), {".ENV", ".Git", "HOOKS", ".VSCode"});
   for (int i = 0; i < 40; ++i) {
-    const std::string path = SeatbeltOracle::real(some_path(6));
+    const std::string path = SeatbeltOracle::real(some_path(6, asked));
     RC_LOG() << path << '\n';
     const auto answer = [&](std::string_view operation) {
       return profile->allows(operation, {{"path", path}});

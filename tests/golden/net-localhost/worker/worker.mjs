@@ -5,7 +5,8 @@
 // It exits as the Worker does; 125 means that nothing was started. Written by capgate compile.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 
 const refuse = (why) => {
@@ -17,6 +18,13 @@ const settings = JSON.parse(readFileSync(new URL('worker.json', import.meta.url)
 const [module, ...argv] = process.argv.slice(2);
 if (Number(process.versions.node.split('.')[0]) < 22) refuse('Node 22 or later is needed');
 if (module === undefined || !isAbsolute(module)) refuse('name the module by its absolute path');
+
+// Whoever can change worker.json decides what the next start allows.
+const here = dirname(fileURLToPath(import.meta.url)) + '/';
+for (const flag of settings.execArgv) {
+  const [, path] = /^--allow-fs-write=(.*)$/s.exec(flag) ?? [];
+  if (path !== undefined && here.startsWith(path + '/')) refuse(`${here} lies in ${path}: move it`);
+}
 
 const env = {};
 for (const name of settings.env) {

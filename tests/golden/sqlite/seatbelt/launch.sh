@@ -50,6 +50,13 @@ granted() {
   [ "$capgate_real" = "$2" ] || refuse "$2 leads through a symbolic link to $capgate_real: grant that"
 }
 
+# Whoever can change this file or the profile decides what the next start allows.
+apart() {
+  case $capgate_here/ in
+  "$1"/*) refuse "$capgate_here lies in $1, which the server may write: move it" ;;
+  esac
+}
+
 # NAME, the number of lines, the lines: for the shell that starts the server.
 send() {
   capgate_rest=$2
@@ -90,6 +97,7 @@ capgate_here=$(cd -P "$capgate_here" && pwd -P) || refuse 'the directory of this
 
 # What the policy grants must be there, under its real name.
 granted directory '/srv/sqlite'
+apart '/srv/sqlite'
 
 variables() {
   :
