@@ -24,7 +24,7 @@ constexpr Option options[] = {
     seal_option,
     {.name = "--program",
      .value = "PATH",
-     .help = "bwrap: the server's own program; others are hidden",
+     .help = "bwrap, seatbelt: the server's own program; no other may start",
      .repeatable = true},
     {.name = "--accept-unenforced",
      .value = "CAP",
@@ -47,6 +47,9 @@ constexpr Option options[] = {
      .value = "NAME",
      .help = "egress: spec (default), squid, nftables, envoy or mitmproxy",
      .choices = egress_targets},
+    {.name = "--egress-port",
+     .value = "PORT",
+     .help = "seatbelt: where `capgate egress` listens on 127.0.0.1 (3128)"},
     {.name = "--script", .help = "seatbelt: a launcher to run instead of the profile alone"},
     {.name = "--output",
      .value = "DIR",
@@ -84,7 +87,7 @@ int run(const Arguments& arguments, Output& output) {
   auto loaded = load(arguments, output);
   if (!loaded) return loaded.error();
   const lower::Target* target =
-      lower::find_target(arguments.value("--target").value_or(lower::targets().front().name));
+      lower::find_target(arguments.value("--target").value_or(lower::default_target));
   if (auto read = read_lower_options(arguments, *target, loaded->options, output); !read) {
     return read.error();
   }

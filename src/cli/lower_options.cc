@@ -1,6 +1,8 @@
 #include "cli/lower_options.h"
 
+#include "base/format.h"
 #include "base/result.h"
+#include "base/text.h"
 #include "cli/accepted.h"
 #include "cli/load.h"
 #include "lower/choices.h"
@@ -23,6 +25,14 @@ std::expected<void, int> read_lower_options(const Arguments& arguments, const lo
   take("--broker-image", out.broker_image);
   take("--egress-dir", out.egress_dir);
   take("--egress-target", out.egress_target);
+  if (const auto text = arguments.value("--egress-port")) {
+    const auto port = parse_decimal(*text);
+    if (!port || *port == 0 || *port > UINT16_MAX) {
+      return std::unexpected(usage_error(format("--egress-port cannot be {}", quoted(*text)),
+                                         "write a port: --egress-port 3128", output));
+    }
+    out.egress_port = static_cast<std::uint16_t>(*port);
+  }
   if (const auto mistake = lower::settle_options(target, out, "--")) {
     return std::unexpected(usage_error(mistake->message, mistake->help, output));
   }

@@ -102,6 +102,9 @@ void write_options(JsonWriter& json, const Options& options) {
   if (!options.broker_image.empty()) json.key("brokerImage").string(options.broker_image);
   if (!options.command.empty()) write_strings(json, "command", options.command);
   if (options.egress_dir != defaults.egress_dir) json.key("egressDir").string(options.egress_dir);
+  if (options.egress_port != defaults.egress_port) {
+    json.key("egressPort").number(options.egress_port);
+  }
   if (options.egress_target != defaults.egress_target) {
     json.key("egressTarget").string(options.egress_target);
   }

@@ -8,6 +8,7 @@
 // the caller accepted that capability by name; it then stands in `unenforced`.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ struct Options {
   std::vector<std::string> command;         // what follows --, where the artifact holds it
   std::string egress_target = "spec";       // --egress-target, for egress
   std::string egress_dir = "/run/capgate";  // --egress-dir: where `capgate egress` listens
+  std::uint16_t egress_port = 3128;         // --egress-port, for seatbelt
   bool script = false;                      // --script, for seatbelt
   Arch arch = Arch::x86_64;                 // --arch, for the system call filter
   core::Validators validators;              // --validators

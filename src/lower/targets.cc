@@ -11,8 +11,10 @@
 #include "lower/landlock.h"
 #include "lower/oci.h"
 #include "lower/podman.h"
+#include "lower/seatbelt.h"
 #include "lower/to_plan.h"
 #include "lower/to_seccomp.h"
+#include "lower/worker.h"
 
 namespace capgate::lower {
 namespace {
@@ -53,13 +55,23 @@ constexpr Target table[] = {
      .files = true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
     {"podman", "flags for podman run", lower_to_podman, &podman_coverage},
-    {.name = "seccomp",
-     .summary = "the system call filter alone, as JSON and as BPF",
-     .lower = lower_to_seccomp,
-     .coverage = &seccomp_coverage,
-     .extent = Target::Extent::partial,
-     .files = true},
-};
+    {
+        .name = "seccomp",
+        .summary = "the system call filter alone, as JSON and as BPF",
+        .lower = lower_to_seccomp,
+        .coverage = &seccomp_coverage,
+        {.name = "seatbelt",
+         .summary = "a profile for sandbox-exec of macOS, and a launcher",
+         .lower = lower_to_seatbelt,
+         .coverage = &seatbelt_coverage,
+         .files = true},
+        {.name = "worker",
+         .summary = "options for a Worker of Node, and a module that starts it",
+         .lower = lower_to_worker,
+         .coverage = &worker_coverage,
+         .extent = Target::Extent::partial,
+         .files = true},
+    };
 
 static_assert(std::ranges::equal(table, target_names, {}, &Target::name));
 

@@ -28,7 +28,7 @@ struct Target {
 
 inline constexpr std::string_view target_names[] = {"bwrap",  "apparmor", "compose",  "docker",
                                                     "egress", "firejail", "landlock", "oci",
-                                                    "plan",   "podman",   "seccomp"};
+                                                    "plan",   "podman",   "seatbelt", "worker"};
 
 [[nodiscard]] std::span<const Target> targets();  // the first one is the default
 [[nodiscard]] const Target* find_target(std::string_view name);
