@@ -189,7 +189,7 @@ struct Target {
   std::string_view summary;
 };
 
-// The first is the default of `capgate compile`.
+// What `capgate compile` can make.
 CAPGATE_API const std::vector<Target>& targets() noexcept;
 
 CAPGATE_API Expected<Artifact> lower(const Policy& policy, std::string_view target,

@@ -26,11 +26,12 @@ struct Target {
   bool files = false;  // the artifact has files, besides argv or instead of it
 };
 
-inline constexpr std::string_view target_names[] = {"bwrap",  "apparmor", "compose",  "docker",
-                                                    "egress", "firejail", "landlock", "oci",
-                                                    "plan",   "podman",   "seatbelt", "worker"};
+inline constexpr std::string_view default_target = "bwrap";
+inline constexpr std::string_view target_names[] = {
+    "apparmor", "bwrap", "compose", "docker",   "egress",  "firejail", "landlock",
+    "oci",      "plan",  "podman",  "seatbelt", "seccomp", "worker"};
 
-[[nodiscard]] std::span<const Target> targets();  // the first one is the default
+[[nodiscard]] std::span<const Target> targets();
 [[nodiscard]] const Target* find_target(std::string_view name);
 
 // The artifact, with `notCovered` filled in for a partial target.
