@@ -4,6 +4,7 @@
 
 #include "lower/bwrap.h"
 #include "lower/docker.h"
+#include "lower/egress.h"
 #include "lower/to_plan.h"
 
 namespace capgate::lower {
@@ -12,6 +13,8 @@ namespace {
 constexpr Target table[] = {
     {"bwrap", "flags for bubblewrap, ready for execFile", lower_to_bwrap, &bwrap_coverage},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
+    {"egress", "rules for squid, nftables, Envoy, mitmproxy or capgate egress", lower_to_egress,
+     &egress_coverage, Target::Extent::partial, Target::Holds::nothing, true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
 };
 
