@@ -2,6 +2,7 @@
 //
 //   options.txt, TARGET.options.txt   words for the command line, one a line
 //   ../TARGET.options.txt             the same for every case, at the end
+//   egress-KIND.json, egress-KIND/    TARGET egress with --egress-target KIND
 //   TARGET.json                       the whole artifact that `compile --target TARGET` prints
 //   TARGET/NAME                       its files, as --output writes them
 //   TARGET.txt                        or the diagnostics with which it refuses
@@ -61,15 +62,37 @@ struct Ran {
   cli::Output output;
 };
 
+// A target, or one of the kinds of rules that egress gives.
+struct View {
+  std::string name;
+  const lower::Target* target = nullptr;
+  std::vector<std::string> words = {};
+};
+
+std::vector<View> views() {
+  std::vector<View> out;
+  for (const lower::Target& target : lower::targets()) {
+    out.push_back({.name = std::string(target.name), .target = &target});
+    if (target.name != "egress") continue;
+    for (const std::string kind : {"squid", "nftables", "envoy", "mitmproxy"}) {
+      out.push_back(
+          {.name = "egress-" + kind, .target = &target, .words = {"--egress-target", kind}});
+    }
+  }
+  return out;
+}
+
 // Runs `compile` in the case's own folder, so that diagnostics name the file as a user would.
-Ran compile_case(const fs::path& folder, std::string_view target, const fs::path& files = {}) {
+Ran compile_case(const fs::path& folder, const View* view, const fs::path& files = {}) {
   fs::current_path(folder);
   const bool yaml = fs::exists(folder / "manifest.yaml");
   std::vector<std::string> words{"compile", yaml ? "manifest.yaml" : "manifest.json"};
   append_words(words, "options.txt");
-  if (!target.empty()) {
-    append_words(words, format("{}.options.txt", target));
-    words.insert(words.end(), {"--target", std::string(target), "--pretty"});
+  if (view != nullptr) {
+    const std::string target(view->target->name);
+    append_words(words, format("{}.options.txt", view->name));
+    words.insert(words.end(), {"--target", target, "--pretty"});
+    words.insert(words.end(), view->words.begin(), view->words.end());
     if (!files.empty()) words.insert(words.end(), {"--output", files.string()});
     append_words(words, format("../{}.options.txt", target));
   }
@@ -139,14 +162,14 @@ class GoodManifest : public Golden {};
 
 TEST_P(GoodManifest, LowersToTheReviewedArtifacts) {
   const fs::path folder = golden_root / GetParam();
-  for (const lower::Target& target : lower::targets()) {
+  for (const View& view : views()) {
     const Folder files;
-    const bool has_files = target.files;
-    const Ran ran = compile_case(folder, target.name, has_files ? files.path() : fs::path());
-    const fs::path artifact = folder / format("{}.json", target.name);
-    const fs::path refusal = folder / format("{}.txt", target.name);
+    const bool has_files = view.target->files;
+    const Ran ran = compile_case(folder, &view, has_files ? files.path() : fs::path());
+    const fs::path artifact = folder / format("{}.json", view.name);
+    const fs::path refusal = folder / format("{}.txt", view.name);
     if (is_updating()) fs::remove(ran.code == 0 ? refusal : artifact);
-    EXPECT_FALSE(fs::exists(ran.code == 0 ? refusal : artifact)) << target.name;
+    EXPECT_FALSE(fs::exists(ran.code == 0 ? refusal : artifact)) << view.name;
     if (ran.code == 0) {
       EXPECT_EQ(ran.output.err, "");
       compare(artifact, ran.output.out);
@@ -154,7 +177,7 @@ TEST_P(GoodManifest, LowersToTheReviewedArtifacts) {
       EXPECT_EQ(ran.output.out, "");
       compare(refusal, format("exit {}\n{}", ran.code, ran.output.err));
     }
-    if (has_files) compare_files(folder / target.name, files.path());
+    if (has_files) compare_files(folder / view.name, files.path());
   }
 }
 
@@ -164,7 +187,7 @@ class BadManifest : public Golden {};
 
 TEST_P(BadManifest, IsRefusedWithTheReviewedDiagnostics) {
   const fs::path folder = golden_root / GetParam();
-  const Ran ran = compile_case(folder, "");
+  const Ran ran = compile_case(folder, nullptr);
   EXPECT_TRUE(ran.code == 3 || ran.code == 4 || ran.code == 2) << "exit " << ran.code;
   EXPECT_EQ(ran.output.out, "") << "a refused manifest gives no artifact";
   compare(folder / "diagnostics.txt", format("exit {}\n{}", ran.code, ran.output.err));
