@@ -1,5 +1,6 @@
 """--egress-target squid, with the real squid in a lab of its own."""
 
+import glob
 import os
 import subprocess
 import tempfile
@@ -13,10 +14,19 @@ from egress_target_cases import (CURL, PROXY_PORT, READY, RULES, Module, ProxyCa
                                  compile_egress)
 
 SQUID = "/usr/sbin/squid"
+# Of its shared memory, so that it meets no other squid; what a killed one leaves is removed.
+SERVICE = f"capgate{os.getpid()}"
+RUN = [SQUID, "-n", SERVICE, "-N", "-f"]
 
 
 def setUpModule():
+    unittest.addModuleCleanup(remove_shared_memory)
     open_lab()
+
+
+def remove_shared_memory():
+    for path in glob.glob(f"/dev/shm/{SERVICE}-*"):
+        os.unlink(path)
 
 
 class Squid(ProxyTests, ProxyCase):
@@ -24,7 +34,7 @@ class Squid(ProxyTests, ProxyCase):
 
     @classmethod
     def command(cls, file):
-        return [SQUID, "-N", "-f", file]
+        return [*RUN, file]
 
     @property
     def tls(self):
@@ -42,7 +52,8 @@ class StartedByRoot(unittest.TestCase):
 
     def enter(self, pid, *command):
         return subprocess.run(["/usr/bin/nsenter", f"--target={pid}", "--net", "--", *command],
-                              capture_output=True, text=True, check=False, timeout=2 * launch.SECONDS)
+                              capture_output=True, text=True, check=False,
+                              timeout=3 * launch.SECONDS)
 
     def wait_for(self, pid, port):
         done = self.enter(pid, launch.PYTHON, "-c", READY, str(port))
@@ -61,7 +72,8 @@ class StartedByRoot(unittest.TestCase):
                          "http.server", "80", "--bind", "127.0.0.1", "--directory", place)
         self.wait_until_it_left(pid)
         self.wait_for(pid, 80)
-        self.start("/usr/bin/nsenter", f"--target={pid}", "--net", "--", SQUID, "-N", "-f", path)
+        remove_shared_memory()  # that of another user, in the lab
+        self.start("/usr/bin/nsenter", f"--target={pid}", "--net", "--", *RUN, path)
         self.wait_for(pid, PROXY_PORT)
         for url, code in (("http://127.0.0.1/", "200"), ("http://127.0.0.1:81/", "403"),
                           ("http://127.0.0.2/", "403"), ("http://localhost/", "403")):
