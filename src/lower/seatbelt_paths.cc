@@ -11,8 +11,6 @@
 namespace capgate::lower::seatbelt {
 namespace {
 
-using core::FileRights;
-
 constexpr std::string_view system_programs[] = {"/bin", "/usr/bin"};
 
 // Prefixes that many programs share: of these only the libraries.

@@ -241,6 +241,7 @@ class ProfileWriter {
     }
     rule("deny", format("{} file-write*", read_operations), filters);
     std::vector<const HeldPath*> all;
+    all.reserve(held_.size());
     for (const HeldPath& held : held_) all.push_back(&held);
     close(all);
     for (const FileGrant& grant : grants_) pin(grant);

@@ -4,7 +4,6 @@ that writes down what it was given and becomes the command; it exists in the tes
 import json
 import os
 import shutil
-import signal
 import subprocess
 import tempfile
 import unittest

@@ -40,7 +40,8 @@ void check_pattern(const core::PathPattern& pattern) {
   entry += '/';
   for (const char c : pattern.glob) entry += c == '*' ? 'x' : c;
   CAPGATE_ASSERT(regex->matches(entry) && regex->matches(entry + "/below"));
-  CAPGATE_ASSERT(!regex->matches("/x" + entry) || pattern.base == "/");
+  // No path begins so.
+  CAPGATE_ASSERT(!regex->matches("/\x01" + entry) || pattern.base == "/");
 }
 
 }  // namespace

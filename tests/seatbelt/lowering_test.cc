@@ -169,8 +169,8 @@ RC_GTEST_PROP(SeatbeltProperty, ProfilesAnswerAsTheSlowOracleDoes, ()) {
   if (!lowered.ok()) RC_DISCARD("refused");
   const auto profile = profile_of(lowered);
   RC_ASSERT(profile.has_value());
-  core::Manifest manifest = *support::read_manifest(support::manifest_json({grants}),
-                                                    {{.name = "HOME", .values = {"/Users/u"}}});
+  const core::Manifest manifest = *support::read_manifest(
+      support::manifest_json({grants}), {{.name = "HOME", .values = {"/Users/u"}}});
   const core::Policy policy = *core::merge(manifest);
   const SeatbeltOracle oracle(policy, "/Users/u", "");
   Strings asked = names;
