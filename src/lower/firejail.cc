@@ -190,7 +190,7 @@ class Firejail {
   }
 
   void restrict_calls() {
-    SeccompNeeds needs = seccomp_needs(policy_);
+    const SeccompNeeds needs = seccomp_needs(policy_);
     std::string protocols = "inet,inet6";
     if (needs.unix_sockets) protocols = "unix," + protocols;
     if (needs.netlink_route) protocols += ",netlink";
