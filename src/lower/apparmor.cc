@@ -81,7 +81,7 @@ class AppArmor {
     profile_.because("base system, read-only");
     rule("/ r");
     rule("/usr/ r");
-    rule("/usr/** r");
+    rule("/usr/** mr");
     rule("/{,usr/}lib{,32,64}/** mr");
     rule("/nix/store/** mr");
     rule("/dev/{full,null,zero} rw");

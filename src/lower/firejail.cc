@@ -22,7 +22,7 @@ using Shape = core::PathPattern::Shape;
 // characters are patterns or are refused. So a path is written as it is or not at all.
 bool can_be_written(std::string_view path) {
   return path.find_first_of("\\&!?\"'<>%^(){}[];,*#$|`~") == std::string_view::npos &&
-         path.find("  ") == std::string_view::npos && !path.ends_with(' ');
+         path.find("  ") == std::string_view::npos;
 }
 
 // What stays of the root directory. Everything else that lies there goes with one line.
@@ -142,7 +142,8 @@ class Firejail {
                            "write fs:write if both are meant, or use the native engine");
     }
     profile_.because(grant.origins);
-    profile_.add("whitelist " + base);
+    // firejail takes none for a directory of the root itself, which nothing hides anyway.
+    if (base != top_of(base)) profile_.add("whitelist " + base);
     profile_.add(format("{} {}", reads ? "read-only" : "read-write", base));
     if (!reads) profile_.add("noexec " + base);
     protect_inside(grant);
@@ -189,7 +190,7 @@ class Firejail {
   }
 
   void restrict_calls() {
-    SeccompNeeds needs = seccomp_needs(policy_);
+    const SeccompNeeds needs = seccomp_needs(policy_);
     std::string protocols = "inet,inet6";
     if (needs.unix_sockets) protocols = "unix," + protocols;
     if (needs.netlink_route) protocols += ",netlink";

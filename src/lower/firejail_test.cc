@@ -40,11 +40,14 @@ TEST(Firejail, GrantsAreWhitelisted) {
   EXPECT_TRUE(has(text, "read-only /data/w/.git/hooks"));
   EXPECT_TRUE(has(text, "noblacklist /srv"));
   EXPECT_TRUE(has(text, "noblacklist /data"));
+  const std::string top = profile({"fs:read:/workspace/**"});
+  EXPECT_TRUE(has(top, "read-only /workspace"));
+  EXPECT_FALSE(has(top, "whitelist /workspace"));
 }
 
 TEST(Firejail, APathThatALineCannotHoldIsRefused) {
-  for (const std::string path : {"/a,b", "/a'b", "/a#b", "/a  b", "/a ", "/a(b)", "/a%b", "/a;b",
-                                 "/a&b", "/a!b", "/a~b", "/a\\\\b", "/a\\\"b"}) {
+  for (const std::string path : {"/a,b", "/a'b", "/a#b", "/a  b", "/a(b)", "/a%b", "/a;b", "/a&b",
+                                 "/a!b", "/a~b", "/a\\\\b", "/a\\\"b"}) {
     EXPECT_EQ(Lowered("firejail", {"fs:read:\"" + path + "\""}).verdict(), "ADAPTER_UNSUPPORTED")
         << path;
   }
@@ -78,7 +81,8 @@ TEST(Firejail, SocketsAndLimits) {
   EXPECT_TRUE(has(text, "protocol unix,inet,inet6,netlink"));
   EXPECT_TRUE(has(text, "timeout 01:02:05"));
   EXPECT_TRUE(has(text, "rlimit-nofile 64"));
-  EXPECT_EQ(firejail.artifact().not_covered, (Strings{"ipc:connect:unix:/a.sock", "limit:pids:9"}));
+  EXPECT_EQ(firejail.artifact().not_covered,
+            (Strings{"ipc:connect:\"unix:/a.sock\"", "limit:pids:9"}));
 }
 
 TEST(Firejail, RefusesWhatItCannotKeep) {

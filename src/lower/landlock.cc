@@ -15,11 +15,8 @@ namespace {
 using core::FsAction;
 using Shape = core::PathPattern::Shape;
 
-// landrun cuts every value at commas and takes off white space around the pieces, without a way to
-// say that a comma is meant.
-bool survives_landrun(std::string_view path) {
-  return path.find(',') == std::string_view::npos && !path.ends_with(' ');
-}
+// landrun cuts every value at commas, without a way to say that a comma is meant.
+bool survives_landrun(std::string_view path) { return path.find(',') == std::string_view::npos; }
 
 // The program that the kernel starts first for a dynamically linked one.
 std::string_view dynamic_loader(Arch arch) {

@@ -26,7 +26,7 @@ TEST(Landlock, GrantsAreRulesByPath) {
 }
 
 TEST(Landlock, APathThatLandrunWouldCutIsRefused) {
-  for (const std::string path : {"/a,/etc", "/a ", "/home/u/b,c"}) {
+  for (const std::string path : {"/a,/etc", "/home/u/b,c"}) {
     EXPECT_EQ(Lowered("landlock", {"fs:read:\"" + path + "\""}).verdict(), "ADAPTER_UNSUPPORTED")
         << path;
   }

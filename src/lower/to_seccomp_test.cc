@@ -33,7 +33,7 @@ TEST(ToSeccomp, SaysWhichProgramsAndSocketsItDoesNotTellApart) {
   const Lowered seccomp("seccomp", {"exec:spawn:git", "ipc:connect:self", "ipc:connect:x11",
                                     "ipc:connect:netlink-route", "ipc:connect:unix:/a.sock"});
   EXPECT_EQ(seccomp.artifact().not_covered,
-            (Strings{"exec:spawn:git", "ipc:connect:unix:/a.sock", "ipc:connect:x11"}));
+            (Strings{"exec:spawn:git", "ipc:connect:\"unix:/a.sock\"", "ipc:connect:x11"}));
 }
 
 TEST(ToSeccomp, NothingOfItCanBeAccepted) {

@@ -9,6 +9,7 @@ import unittest
 
 import launch
 from cases import PROBE, Case, quoted, service
+from egress_service import ServiceCase
 from oci_runtime import CRUN, RUNC, Bundle
 
 USER = f"{launch.ORDINARY}:{launch.ORDINARY}"
@@ -150,7 +151,8 @@ class Goldens(OciCase):
     def test_every_golden_starts(self):
         """With what the machine has: its mounts lead to a directory or file of the test, and its
         server is a program that ends at once."""
-        sources = {True: self.tree.file("any/file", ""), False: self.tree.directory("any")}
+        self.tree.directory("any/out")  # one golden has a grant inside another one
+        sources = {True: self.tree.file("any/file", ""), False: self.tree.path("any")}
         goldens = sorted(glob.glob(f"{launch.ROOT}/tests/golden/*/oci/config.json"))
         self.assertGreater(len(goldens), 15)
         for path in goldens:
@@ -235,6 +237,47 @@ class Programs(OciCase):
         for grant, answer in ((f"fs:read:{work}", (0, b"ran\n")), (f"fs:write:{work}", (1, b""))):
             done = self.run_bundle([grant], [program])
             self.assertEqual((min(done.returncode, 1), done.stdout), answer)
+
+
+@started_by(*STARTERS)
+class Egress(OciCase, ServiceCase):
+    """Declared endpoints are reached through `capgate egress`, others are not."""
+
+    def request(self, origin):
+        return ["/usr/bin/curl", "-sS", "--max-time", "10", "--noproxy", "nobody.invalid",
+                "--write-out", "%{http_code}", f"http://localhost:{origin.port}/"]
+
+    def serve_and_run(self, command, *capabilities):
+        """The service belongs to the ordinary user, whoever starts the bundle."""
+        starter, self.uid = self.uid, launch.ORDINARY
+        self.serve()
+        self.uid = starter
+        return self.run_bundle([f"net:connect:localhost:{self.web.port}", *capabilities], command,
+                               options=["--egress-dir", self.directory])
+
+    def test_a_declared_endpoint_is_reached(self):
+        done = self.serve_and_run(self.request(self.web))
+        self.assertEqual((done.returncode, done.stdout), (0, b"hello from the origin200"),
+                         done.stderr.decode())
+
+    def test_another_one_is_refused(self):
+        done = self.serve_and_run(self.request(self.other))
+        self.assertTrue(done.stdout.endswith(b"403"), done)
+        self.assertNotIn(b"hello", done.stdout)
+
+    def test_the_server_gets_nothing_of_what_the_forwarder_needs(self):
+        done = self.serve_and_run(probe(["fork"], ["make_socket", "AF_UNIX"], ["thread"],
+                                        ["connect", "192.0.2.1", 443], ["interfaces"]))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        fork, unix, thread, outside, interfaces = json.loads(done.stdout)
+        self.assertEqual((fork, thread, outside, interfaces), ("EPERM", "done", "ENETUNREACH", ["lo"]))
+        self.assertNotEqual(unix, "done")
+
+    def test_without_the_service_nothing_starts(self):
+        done = self.run_bundle([f"net:connect:localhost:{self.web.port}"], self.request(self.web),
+                               options=["--egress-dir", self.directory])
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn(b"hello", done.stdout)
 
 
 # crun 1.8 leaves the cgroup alone when an ordinary user starts it on version 1.

@@ -45,7 +45,8 @@ class PartCase(Case):
     def confined(self, words, attempts, *, env=None):
         """The results of attempts after confine.py, as an ordinary user."""
         # A copy: the user must be able to read it, and -I keeps it from looking further.
-        confine = self.tree.file("confine.py", open(CONFINE, encoding="utf-8").read())
+        with open(CONFINE, encoding="utf-8") as source:
+            confine = self.tree.file("confine.py", source.read())
         done = launch.run_outside([launch.PYTHON, "-I", "-S", confine, *words, "--",
                                    *probe(*attempts)], env=env)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
@@ -56,33 +57,37 @@ class Seccomp(PartCase):
     """The filter in both forms, in the kernel."""
 
     target = "seccomp"
-    attempts = (["fork"], ["thread"], ["unshare", NEW_USER], ["make_socket", "AF_INET"],
-                ["make_socket", "AF_UNIX"], ["make_socket", "AF_PACKET", "SOCK_RAW"],
-                ["make_with_mode", "/tmp/capgate-e2e-none/x", 0o4755])
 
     def answers(self, *capabilities):
-        """What the kernel's form and libseccomp's form answer."""
+        """What the kernel's form and libseccomp's form answer, by attempt."""
         files = self.write_files(self.compile(*capabilities))
         own = self.tree.directory("own")
-        attempts = (*self.attempts[:-1], ["make_with_mode", f"{own}/x", 0o4755])
-        self.assert_open_outside(*attempts[:-2], attempts[-1])
-        return [self.confined([mode, files[name]], attempts)
-                for mode, name in (("bpf", "seccomp.bpf"), ("libseccomp", "seccomp.json"))]
+        # The thread comes last: a process that had one cannot make a user namespace.
+        open_outside = {"fork": ["fork"], "namespace": ["unshare", NEW_USER],
+                        "setuid": ["make_with_mode", f"{own}/x", 0o4755],
+                        "inet": ["make_socket", "AF_INET"], "unix": ["make_socket", "AF_UNIX"],
+                        "thread": ["thread"]}
+        self.assert_open_outside(*open_outside.values())
+        attempts = {"packet": ["make_socket", "AF_PACKET", "SOCK_RAW"], **open_outside}
+        for mode, name in (("bpf", "seccomp.bpf"), ("libseccomp", "seccomp.json")):
+            yield dict(zip(attempts, self.confined([mode, files[name]], attempts.values())))
+
+    def assert_no_such_family(self, answer):
+        """The kernel's form says that there is none, the other cannot say it in every case."""
+        self.assertIn(answer, ("EAFNOSUPPORT", "EACCES", "EPERM"))
 
     def test_without_capabilities(self):
-        for answers in self.answers():
-            fork, thread, namespace, inet, unix, packet, setuid = answers
-            self.assertEqual((fork, thread, namespace, inet, setuid),
-                             ("EPERM", "done", "EPERM", "done", "EPERM"))
-            self.assertIn(unix, ("EAFNOSUPPORT", "EACCES"))
-            self.assertIn(packet, ("EAFNOSUPPORT", "EACCES"))
+        for got in self.answers():
+            self.assertEqual((got["fork"], got["namespace"], got["setuid"]), ("EPERM",) * 3)
+            self.assertEqual((got["inet"], got["thread"]), ("done", "done"))
+            self.assert_no_such_family(got["unix"])
+            self.assert_no_such_family(got["packet"])
 
     def test_what_the_policy_opens(self):
-        for fork, thread, namespace, inet, unix, packet, setuid in self.answers(
-                "exec:spawn:git", "ipc:connect:self"):
-            self.assertEqual((fork, thread, inet, unix), ("done",) * 4)
-            self.assertEqual((namespace, setuid), ("EPERM", "EPERM"))
-            self.assertIn(packet, ("EAFNOSUPPORT", "EACCES"))
+        for got in self.answers("exec:spawn:git", "ipc:connect:self"):
+            self.assertEqual((got["namespace"], got["setuid"]), ("EPERM", "EPERM"))
+            self.assertEqual((got["fork"], got["inet"], got["unix"], got["thread"]), ("done",) * 4)
+            self.assert_no_such_family(got["packet"])
 
     def test_the_kernel_and_libseccomp_take_every_golden(self):
         for mode, name in (("bpf", "seccomp.bpf"), ("libseccomp", "seccomp.json")):
@@ -105,7 +110,9 @@ class Landlock(PartCase):
         artifact = self.compile(*capabilities, options=options)
         argv = artifact["argv"]
         self.assertEqual(argv[-1], "--")
-        return self.confined(["landrun", *argv[:-1]], attempts, env=env)
+        # The probe asks who it is before it does anything.
+        return self.confined(["landrun", *argv[:-1], "--ro", "/proc/self/uid_map"], attempts,
+                             env=env)
 
     def test_files_are_those_of_the_grants(self):
         shown = self.tree.file("t/a b/x.txt", "granted")
@@ -170,33 +177,18 @@ class AppArmor(PartCase):
     def test_a_path_is_what_it_is_and_no_pattern(self):
         """The parser prints each rule as it understood it: as an expression over bytes."""
         for name in ("plain", "a b", 'with "quotes"', "back\\slash", "comma, /etc/x rw,", "at@b",
-                     "hash#x", "caret^x", "größe", "(a|b)", "100%", "a'b", "~x", "$x"[1:]):
+                     "hash#x", "caret^x", "größe", "(a|b)", "100%", "a'b", "~x"):
             path = f"/srv/{name}"
             files = self.write_files(self.compile(f"fs:read:{quoted(path)}"))
             shown = self.parse(files["capgate.apparmor"], "-D", "rule-exprs")
-            literal = "".join(chr(byte) if chr(byte).isalnum() or chr(byte) in "/"
-                              else f"\\x{byte:02x}" for byte in path.encode())
-            understood = [self.as_bytes(line) for line in re.findall(r"^rule: .*? -> +(/srv.*) \(0x",
-                                                                    shown, re.MULTILINE)]
-            self.assertIn(path.encode(), understood, f"{literal} in {understood}")
+            rules = re.findall(r"^aare: .*?   ->   (/srv.*)$", shown, re.MULTILINE)
+            understood = [re.sub(r"\\(.)", r"\1", rule) for rule in rules]
+            self.assertIn(path, understood)
 
-    @staticmethod
-    def as_bytes(expression):
-        """An expression of literals alone as the bytes that it matches."""
-        out = bytearray()
-        at = 0
-        data = expression.encode()
-        while at < len(data):
-            if data[at:at + 2] == b"\\x" and re.match(rb"[0-9a-f]{2}", data[at + 2:at + 4]):
-                out.append(int(data[at + 2:at + 4], 16))
-                at += 4
-            elif data[at:at + 1] == b"\\":
-                out += data[at + 1:at + 2]
-                at += 2
-            else:
-                out += data[at:at + 1]
-                at += 1
-        return bytes(out)
+    def test_a_pattern_would_be_seen(self):
+        """The control of the test above: what is not escaped is an expression."""
+        profile = self.tree.file("pattern", 'profile x {\n  "/srv/a*" r,\n}\n')
+        self.assertIn("[^/\\x00]*", self.parse(profile, "-D", "rule-exprs"))
 
 
 class Firejail(PartCase):
@@ -233,12 +225,12 @@ class Firejail(PartCase):
         work = self.srv.directory("work")
         attempts = (["read", shown], ["read", beside], ["read", elsewhere], ["names", "/home"],
                     ["names", "/var"], ["names", "/run/lock"], ["names", "/sys"],
-                    ["write", f"{work}/n"], ["read", "/etc/passwd"])
+                    ["read", "/etc/passwd"])
         self.assert_open_outside(*attempts)
         got = self.attempt([f"fs:read:{os.path.dirname(shown)}/**", f"fs:write:{work}/**"],
-                           *attempts, ["write", shown])
-        self.assertEqual(got, ["granted", "ENOENT", "ENOENT", "EACCES", "EACCES", "EACCES",
-                               "EACCES", "done", "ENOENT", "EROFS"])
+                           *attempts, ["write", shown], ["write", f"{work}/new"])
+        self.assertEqual(got, ["granted", "ENOENT", "EACCES", "EACCES", "EACCES", "EACCES",
+                               "EACCES", "ENOENT", "EROFS", "done"])
 
     def test_credentials_and_hooks_inside_a_grant(self):
         home = self.srv.directory("home")
