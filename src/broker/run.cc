@@ -89,6 +89,10 @@ class Handovers {
       std::memcpy(fds.data(), CMSG_DATA(head), count * sizeof(int));
     }
     if (size != sizeof(handover) || count != handover.count) return false;
+    if (count == 0) {
+      broker_.finish();
+      return true;
+    }
     broker_.set_ipv6(handover.ipv6 != 0);
     for (std::size_t i = 0; i < count; ++i) {
       if (!broker_.take(handover.kinds[i], handover.ports[i], sys::Fd(fds[i]))) return false;

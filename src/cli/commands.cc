@@ -75,7 +75,8 @@ std::span<const Command> commands() {
       run_command(),     wrap_command(),    unwrap_command(),  install_command(),
       catalog_command(), approve_command(), init_command(),    compile_command(),
       check_command(),   explain_command(), doctor_command(),  audit_command(),
-      secret_command(),  targets_command(), version_command(), completion_command()};
+      secret_command(),  egress_command(),  targets_command(), version_command(),
+      completion_command()};
   return all;
 }
 

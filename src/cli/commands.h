@@ -22,6 +22,7 @@ namespace capgate::cli {
 [[nodiscard]] Command catalog_command();
 [[nodiscard]] Command wrap_command();
 [[nodiscard]] Command unwrap_command();
+[[nodiscard]] Command egress_command();
 [[nodiscard]] Command targets_command();
 [[nodiscard]] Command version_command();
 [[nodiscard]] Command completion_command();

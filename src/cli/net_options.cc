@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "base/result.h"
 #include "base/text.h"
 #include "cli/load.h"
 
@@ -75,6 +76,15 @@ std::expected<void, int> read_limit(std::string_view text, egress::EgressLimits&
 
 }  // namespace
 
+std::expected<egress::EgressLimits, int> read_net_limits(const Arguments& arguments,
+                                                         Output& output) {
+  egress::EgressLimits limits;
+  for (const std::string& text : arguments.values("--net-limit")) {
+    if (auto read = read_limit(text, limits, output); !read) return std::unexpected(read.error());
+  }
+  return limits;
+}
+
 std::expected<NetOptions, int> read_net_options(const Arguments& arguments,
                                                 const core::Policy& policy, Output& output) {
   NetOptions out{.proxy_env = arguments.has("--proxy-env")};
@@ -90,11 +100,7 @@ std::expected<NetOptions, int> read_net_options(const Arguments& arguments,
         usage_error(format("{} without net capabilities is about nothing", option),
                     format("declare net:connect or net:listen, or leave {} out", option), output));
   }
-  for (const std::string& text : arguments.values("--net-limit")) {
-    if (auto read = read_limit(text, out.limits, output); !read) {
-      return std::unexpected(read.error());
-    }
-  }
+  out.limits = TRY(read_net_limits(arguments, output));
   return out;
 }
 

@@ -27,6 +27,9 @@ struct NetOptions {
   egress::EgressLimits limits;
 };
 
+[[nodiscard]] std::expected<egress::EgressLimits, int> read_net_limits(const Arguments& arguments,
+                                                                       Output& output);
+
 // On failure everything is said in `output`, and the exit code is the error.
 [[nodiscard]] std::expected<NetOptions, int> read_net_options(const Arguments& arguments,
                                                               const core::Policy& policy,

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "base/ranges.h"
 #include "egress/dns.h"
@@ -241,7 +242,8 @@ bool Broker::has_room() {
 }
 
 Task Broker::accept(SocketPtr socket, Listener listener) {
-  for (;;) {
+  listeners_.push_back(socket.get());
+  while (!is_finishing_) {
     if (co_await loop_.readable(*socket) == Woken::cancelled) co_return;
     Time next;
     if (!rate_.take(loop_.now(), next)) {
@@ -323,6 +325,16 @@ Task Broker::serve_dns_stream(SocketPtr client) {
     }
   }
   --dns_streams_;
+}
+
+Task Broker::finish() {
+  if (std::exchange(is_finishing_, true)) co_return;
+  for (Socket* listener : std::exchange(listeners_, {})) loop_.cancel(*listener);
+  while (connections_.live() > 0) {
+    const Time later = loop_.now() + std::chrono::milliseconds(20);
+    if (co_await loop_.sleep_until(later) == Woken::cancelled) co_return;
+  }
+  loop_.stop();
 }
 
 void Broker::end() {

@@ -50,6 +50,8 @@ class Broker {
   // False: the kernel has no room for it.
   [[nodiscard]] bool take(wire::SocketKind kind, std::uint16_t port, sys::Fd fd);
   void set_ipv6(bool has_ipv6) { has_ipv6_ = has_ipv6; }
+  // Takes no more connections, and stops the loop when the last one is over.
+  Task finish();
   // Closes everything and writes the last lines.
   void end();
 
@@ -84,6 +86,8 @@ class Broker {
   std::size_t dns_streams_ = 0;
   std::vector<std::unique_ptr<Owner>> readers_;
   std::vector<SocketPtr> sockets_;
+  std::vector<Socket*> listeners_;
+  bool is_finishing_ = false;
 };
 
 }  // namespace capgate::egress

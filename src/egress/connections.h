@@ -120,6 +120,9 @@ class Connections {
   Async<std::optional<Attempt>> hear_proxy_client(Socket& client);
   Async<std::optional<Attempt>> hear_http_proxy_client(Socket& client, std::string bytes);
   Async<std::optional<Attempt>> hear_socks_client(Socket& client, std::string bytes);
+  Async<bool> greet_socks_client(Socket& client, std::string& bytes, Time deadline);
+  Async<bool> refuse_client(Socket& client, Manner manner);
+  Async<bool> read_more(Socket& client, std::string& bytes, Time deadline);
   Async<bool> answer_connected(Socket& client, const Attempt& attempt);
   Async<bool> answer(Socket& client, const Attempt& attempt, std::string_view http, unsigned socks);
 

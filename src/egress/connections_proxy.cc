@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "egress/connections.h"
+#include "egress/credential.h"
 #include "egress/io.h"
 #include "egress/socks.h"
 
@@ -11,12 +12,14 @@ namespace {
 
 constexpr std::uint16_t http_port = 80;
 constexpr char socks_version = 5;
+constexpr std::string_view unknown_client = "this client did not show the token of this proxy";
 
-std::string http_answer(std::string_view status, std::string_view text) {
+std::string http_answer(std::string_view status, std::string_view text,
+                        std::string_view field = "") {
   return format(
-      "HTTP/1.1 {}\r\nContent-Type: text/plain\r\nContent-Length: {}\r\nConnection: close\r\n\r\n"
-      "{}\n",
-      status, text.size() + 1, text);
+      "HTTP/1.1 {}\r\n{}Content-Type: text/plain\r\nContent-Length: {}\r\n"
+      "Connection: close\r\n\r\n{}\n",
+      status, field, text.size() + 1, text);
 }
 
 std::span<const std::uint8_t> bytes_of(std::string_view text) {
@@ -53,6 +56,20 @@ Async<bool> Connections::answer(Socket& client, const Attempt& attempt, std::str
   co_return co_await write_all(loop_, client, text, deadline) >= 0;
 }
 
+// What it asks for is not looked at, so the line names nothing.
+Async<bool> Connections::refuse_client(Socket& client, Manner manner) {
+  Attempt nowhere = begin({}, 0, manner == Manner::socks ? "socks5" : "proxy");
+  nowhere.record.host = "?";
+  nowhere.manner = manner;
+  refuse(nowhere, "no-token", unknown_client);
+  if (manner == Manner::socks) co_return true;
+  co_return co_await answer(
+      client, nowhere,
+      http_answer("407 Proxy Authentication Required", format("capgate: {}", unknown_client),
+                  "Proxy-Authenticate: Basic realm=\"capgate\"\r\n"),
+      0);
+}
+
 Async<std::optional<Connections::Attempt>> Connections::hear_http_proxy_client(Socket& client,
                                                                                std::string bytes) {
   const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.hello_seconds);
@@ -65,6 +82,11 @@ Async<std::optional<Connections::Attempt>> Connections::hear_http_proxy_client(S
     reading = read_http_head(bytes, policy_.limits.head_bytes);
   }
   const HttpHead& head = reading.head;
+  if (reading.progress == Progress::done && !policy_.proxy_credential.empty() &&
+      !shows_credential(policy_.proxy_credential, head.proxy_authorization)) {
+    co_await refuse_client(client, Manner::http);
+    co_return std::nullopt;
+  }
   const bool connects = head.method == "CONNECT";
   const auto place =
       reading.progress == Progress::done
@@ -95,25 +117,50 @@ Async<std::optional<Connections::Attempt>> Connections::hear_http_proxy_client(S
   co_return attempt;
 }
 
+// Appends what comes next. False: the client left or took too long.
+Async<bool> Connections::read_more(Socket& client, std::string& bytes, Time deadline) {
+  std::array<char, 512> chunk;
+  const ssize_t size = co_await read_some(loop_, client, chunk, deadline);
+  if (size > 0) bytes.append(chunk.data(), static_cast<std::size_t>(size));
+  co_return size > 0;
+}
+
+// The greeting, and the password where one is asked for. False: it ended here.
+Async<bool> Connections::greet_socks_client(Socket& client, std::string& bytes, Time deadline) {
+  SocksGreeting greeting = read_socks_greeting(bytes_of(bytes));
+  while (greeting.progress == Progress::more) {
+    if (!co_await read_more(client, bytes, deadline)) co_return false;
+    greeting = read_socks_greeting(bytes_of(bytes));
+  }
+  if (greeting.progress != Progress::done) co_return false;
+  bytes.erase(0, greeting.size);
+  const bool asks = !policy_.proxy_credential.empty();
+  const bool is_offered = asks ? greeting.with_password : greeting.without_authentication;
+  const std::string_view method(!is_offered ? "\x05\xff" : asks ? "\x05\x02" : "\x05\x00", 2);
+  if (co_await write_all(loop_, client, method, deadline) < 0) co_return false;
+  if (!is_offered && asks) co_await refuse_client(client, Manner::socks);
+  if (!is_offered || !asks) co_return is_offered;
+
+  SocksPassword shown = read_socks_password(bytes_of(bytes));
+  while (shown.progress == Progress::more) {
+    if (!co_await read_more(client, bytes, deadline)) co_return false;
+    shown = read_socks_password(bytes_of(bytes));
+  }
+  if (shown.progress != Progress::done) co_return false;
+  bytes.erase(0, shown.size);
+  const bool is_known =
+      is_same_credential(proxy_credential(shown.user, shown.password), policy_.proxy_credential);
+  if (!is_known) co_await refuse_client(client, Manner::socks);
+  const std::string_view status(is_known ? "\x01\x00" : "\x01\x01", 2);
+  co_return co_await write_all(loop_, client, status, deadline) >= 0 && is_known;
+}
+
 Async<std::optional<Connections::Attempt>> Connections::hear_socks_client(Socket& client,
                                                                           std::string bytes) {
   const Time deadline = loop_.now() + std::chrono::seconds(policy_.limits.hello_seconds);
-  bool is_greeted = false;
+  if (!co_await greet_socks_client(client, bytes, deadline)) co_return std::nullopt;
   for (;;) {
-    SocksRequest request;
-    if (!is_greeted) {
-      const SocksGreeting greeting = read_socks_greeting(bytes_of(bytes));
-      if (greeting.progress == Progress::done) {
-        is_greeted = true;
-        bytes.erase(0, greeting.size);
-        const std::string_view method(greeting.without_authentication ? "\x05\x00" : "\x05\xff", 2);
-        if (co_await write_all(loop_, client, method, deadline) < 0) co_return std::nullopt;
-        if (!greeting.without_authentication) co_return std::nullopt;
-      } else if (greeting.progress != Progress::more) {
-        co_return std::nullopt;
-      }
-    }
-    if (is_greeted) request = read_socks_request(bytes_of(bytes));
+    const SocksRequest request = read_socks_request(bytes_of(bytes));
     if (request.progress == Progress::done) {
       const auto host = core::parse_host(request.host);
       Attempt attempt =
@@ -132,10 +179,7 @@ Async<std::optional<Connections::Attempt>> Connections::hear_socks_client(Socket
       co_return attempt;
     }
     if (request.progress != Progress::more) co_return std::nullopt;
-    std::array<char, 512> chunk;
-    const ssize_t size = co_await read_some(loop_, client, chunk, deadline);
-    if (size <= 0) co_return std::nullopt;
-    bytes.append(chunk.data(), static_cast<std::size_t>(size));
+    if (!co_await read_more(client, bytes, deadline)) co_return std::nullopt;
   }
 }
 
@@ -162,7 +206,9 @@ Task Connections::proxied(SocketPtr client) {
   std::optional<Attempt> attempt = co_await hear_proxy_client(*client);
   if (!attempt) co_return;
   if (!is_allowed(*attempt)) {
-    const std::string text = format("capgate: {}", explain(attempt->verdict, attempt->flow));
+    const std::string would = remedy(attempt->verdict, attempt->flow);
+    const std::string text = format("capgate: {}{}{}", explain(attempt->verdict, attempt->flow),
+                                    would.empty() ? "" : "; it takes ", would);
     co_await answer(*client, *attempt, http_answer("403 Forbidden", text),
                     static_cast<unsigned>(SocksReply::not_allowed));
     co_return;

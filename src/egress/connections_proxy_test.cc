@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "base/digest.h"
 #include "egress/connections.h"
+#include "egress/credential.h"
 #include "egress/socks.h"
 #include "support/egress_stage.h"
 
@@ -167,6 +169,73 @@ TEST_F(ProxyConnectionsTest, AnswersWhatSocksIsRefused) {
     EXPECT_EQ(receive_all(secret), "\x05\xff");
   });
   EXPECT_FALSE(has_caller(origin));
+}
+
+// ---- A port that others can reach, too -------------------------------------------------------
+
+class ProxyTokenTest : public ProxyConnectionsTest {
+ protected:
+  void SetUp() override {
+    begin({"localhost:@"});
+    policy.proxy_credential = proxy_credential(proxy_user, "right");
+  }
+  static std::string password(std::string_view token) {
+    std::string out = {1, 7};
+    out += proxy_user;
+    out += static_cast<char>(token.size());
+    out += token;
+    return out;
+  }
+  [[nodiscard]] std::string connect(const std::string& fields) const {
+    return "CONNECT localhost:" + port() + " HTTP/1.1\r\nHost: x\r\n" + fields + "\r\n";
+  }
+  static std::string basic(std::string_view user_and_token) {
+    return "Proxy-Authorization: Basic " + base64(user_and_token) + "\r\n";
+  }
+};
+
+TEST_F(ProxyTokenTest, IsAskedForBeforeAnythingIsLookedAt) {
+  const sys::Fd nothing = proxied();
+  const sys::Fd wrong = proxied();
+  const sys::Fd twice = proxied();
+  const sys::Fd right = proxied();
+  play([&] {
+    for (const auto& [client, fields] :
+         {std::pair(&nothing, std::string()), std::pair(&wrong, basic("capgate:wrong")),
+          std::pair(&twice, basic("capgate:right") + basic("capgate:right"))}) {
+      send_text(*client, connect(fields));
+      const std::string answer = receive_all(*client);
+      EXPECT_TRUE(answer.starts_with("HTTP/1.1 407 ")) << answer;
+      EXPECT_TRUE(answer.contains("Proxy-Authenticate: Basic ")) << answer;
+    }
+    EXPECT_FALSE(has_caller(origin));
+    send_text(right, connect(basic("capgate:right")) + "PING\r\n");
+    const sys::Fd server = accept_from(origin);
+    EXPECT_EQ(receive(server, 6), "PING\r\n");
+  });
+  EXPECT_EQ(support::count_of(R"("reason":"no-token")", log()), 3U) << log();
+  EXPECT_FALSE(tells("wrong")) << log();
+}
+
+TEST_F(ProxyTokenTest, IsThePasswordOfSocks) {
+  const sys::Fd without = proxied();
+  const sys::Fd wrong = proxied();
+  const sys::Fd right = proxied();
+  const std::string offer("\x05\x02\x00\x02", 4);
+  play([&] {
+    send_text(without, std::string(greeting) + socks_request("localhost", origin.port));
+    EXPECT_EQ(receive_all(without), "\x05\xff");
+    send_text(wrong, offer + password("wrong") + socks_request("localhost", origin.port));
+    EXPECT_EQ(receive_all(wrong), "\x05\x02\x01\x01");
+    EXPECT_FALSE(has_caller(origin));
+    send_text(right, offer);
+    EXPECT_EQ(receive(right, 2), "\x05\x02");
+    send_text(right, password("right"));
+    EXPECT_EQ(receive(right, 2), std::string_view("\x01\x00", 2));
+    send_text(right, socks_request("localhost", origin.port));
+    EXPECT_EQ(receive(right, 10), socks_answer(SocksReply::succeeded));
+  });
+  EXPECT_EQ(support::count_of(R"("reason":"no-token")", log()), 2U) << log();
 }
 
 TEST_F(ProxyConnectionsTest, ForgetsWhoNeverAsks) {

@@ -101,6 +101,7 @@ FirstLine read_first_line(std::string_view bytes) {
 struct Fields {
   std::size_t count = 0;
   std::optional<std::string_view> host;
+  std::optional<std::string_view> proxy_authorization;
   std::optional<std::uint64_t> length;
   bool chunked = false;
   bool upgrade = false;
@@ -162,6 +163,9 @@ bool take_field(Fields& fields, std::string_view line) {
   if (equal_in_any_case(name, "content-length")) return take_length(fields, value);
   if (equal_in_any_case(name, "transfer-encoding")) return take_coding(fields, value);
   if (equal_in_any_case(name, "upgrade")) return take_upgrade(fields, value);
+  if (equal_in_any_case(name, "proxy-authorization")) {
+    fields.proxy_authorization = fields.proxy_authorization ? "" : value;
+  }
   return true;
 }
 
@@ -198,6 +202,7 @@ HttpHead make_head(const RequestLine& request, const Fields& fields) {
   head.authority = request.parts.authority;
   head.has_host = fields.host.has_value();
   head.host = fields.host.value_or("");
+  head.proxy_authorization = fields.proxy_authorization.value_or("");
   if (fields.chunked) head.body = HttpHead::Body::chunked;
   if (fields.length) head.body = HttpHead::Body::length;
   head.length = fields.length.value_or(0);

@@ -25,7 +25,8 @@ struct HttpHead {
   std::string path;       // of the target as sent, without query: see is_plain_path
   std::string authority;  // of an absolute target or of CONNECT, as sent, else empty
   bool has_host = false;
-  std::string host;  // as sent, with its port
+  std::string host;                 // as sent, with its port
+  std::string proxy_authorization;  // as sent; of two neither counts
   Body body = Body::none;
   std::uint64_t length = 0;
   bool wants_upgrade = false;    // an Upgrade header

@@ -138,8 +138,9 @@ Result<Policy> read_policy(std::string_view json) {
   auto document = text::parse_json(std::string(json));
   if (!document) return std::unexpected(document.error().front());
   const Value root = document->root();
-  constexpr std::string_view keys[] = {"server", "sandbox", "policyHash", "rules",  "publicOnly",
-                                       "limits", "seals",   "roots",      "lacking"};
+  constexpr std::string_view keys[] = {"server",     "sandbox",        "policyHash", "rules",
+                                       "publicOnly", "limits",         "seals",      "roots",
+                                       "lacking",    "proxyCredential"};
   TRY(check_keys(root, keys));
   Policy out;  // NOLINT(misc-const-correctness): TRY hides the assignments below
   out.server = TRY(read_text(root, "server"));
@@ -160,6 +161,7 @@ Result<Policy> read_policy(std::string_view json) {
   for (const Value connect : TRY(member(root, "lacking", Kind::array)).elements()) {
     out.lacking.push_back(TRY(read_lacking(connect)));
   }
+  out.proxy_credential = TRY(read_text(root, "proxyCredential"));
   out.limits = TRY(read_limits(*root.find("limits")));
   return out;
 }
@@ -183,7 +185,8 @@ std::string print_policy(const Policy& policy) {
   for (const core::NetConnect& connect : policy.lacking) {
     json.string(print(core::Capability(connect)));
   }
-  json.end_array().key("limits").begin_object();
+  json.end_array();
+  json.key("proxyCredential").string(policy.proxy_credential).key("limits").begin_object();
   for (const LimitField& field : limit_fields) {
     json.key(field.key).number(policy.limits.*field.member);
   }

@@ -6,7 +6,7 @@
 //               "placeholder": "ghp_...", "at": "github.json:13:7"}],
 //    "roots": {"file": "", "directory": ""},
 //    "publicOnly": false,
-//    "lacking": ["net:connect:uploads.github.com:443"],
+//    "lacking": ["net:connect:uploads.github.com:443"], "proxyCredential": "",
 //    "limits": {"connections": 512, "perSecond": 100, "bytes": 0, "idleSeconds": 900,
 //               "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
 //
@@ -53,6 +53,8 @@ struct Policy {
   // the launcher; empty: the host's own.
   std::string roots_file;
   std::string roots_directory;
+  // What clients of the proxy must show (egress/credential.h); empty: nothing.
+  std::string proxy_credential;
   bool public_only = false;  // assert:fetch.block_rfc1918: private addresses even if named
   // What the catalog's manifest for this server has and this policy has not: nothing is decided by
   // it, but a question for a name has no port, so this is where a hint has one from.

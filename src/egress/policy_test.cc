@@ -18,6 +18,7 @@ constexpr std::string_view example =
     R"("rules":[{"capability":"net:connect:api.github.com:443","at":"github.json:12:7"}],)"
     R"("seals":[{"capability":"env:inject:TOKEN?to=api.github.com:443","placeholder":"ghp_x",)"
     R"("at":"github.json:13:7"}],"roots":{"file":"","directory":""},"publicOnly":false,"lacking":["net:connect:b.test:80"],)"
+    R"("proxyCredential":"00ff",)"
     R"("limits":{"connections":512,"perSecond":100,"idleSeconds":900,"headBytes":65536,)"
     R"("helloSeconds":15,"dialSeconds":20,"bytes":0}})";
 
@@ -49,6 +50,7 @@ TEST(Policy, IsReadAsWritten) {
   EXPECT_EQ(policy->lacking[0].endpoint, *core::parse_endpoint("b.test:80"));
   EXPECT_FALSE(read_policy(with("net:connect:b.test:80", "exec:spawn:git")));
   EXPECT_FALSE(read_policy(with("\"net:connect:b.test:80\"", "80")));
+  EXPECT_EQ(policy->proxy_credential, "00ff");
   EXPECT_EQ(policy->limits.connections, 512U);
   EXPECT_EQ(policy->limits.dial_seconds, 20U);
   EXPECT_EQ(print_policy(*policy), example);

@@ -51,7 +51,24 @@ SocksGreeting read_socks_greeting(std::span<const std::uint8_t> bytes) {
   const Bytes methods = bytes.subspan(2, bytes[1]);
   return {.progress = Progress::done,
           .size = size,
-          .without_authentication = std::ranges::find(methods, 0) != methods.end()};
+          .without_authentication = std::ranges::find(methods, 0) != methods.end(),
+          .with_password = std::ranges::find(methods, 2) != methods.end()};
+}
+
+SocksPassword read_socks_password(std::span<const std::uint8_t> bytes) {
+  constexpr std::uint8_t password_version = 1;
+  if (!bytes.empty() && bytes[0] != password_version) return {.progress = Progress::malformed};
+  if (bytes.size() < 2) return {};
+  const std::size_t user_end = std::size_t{2} + bytes[1];
+  if (bytes.size() <= user_end) return {};
+  const std::size_t size = user_end + 1 + bytes[user_end];
+  if (bytes.size() < size) return {};
+  const Bytes user = bytes.subspan(2, bytes[1]);
+  const Bytes password = bytes.subspan(user_end + 1, bytes[user_end]);
+  return {.progress = Progress::done,
+          .size = size,
+          .user = {user.begin(), user.end()},
+          .password = {password.begin(), password.end()}};
 }
 
 SocksRequest read_socks_request(std::span<const std::uint8_t> bytes) {

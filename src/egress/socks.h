@@ -1,7 +1,8 @@
-// SOCKS5 (RFC 1928) as far as a client needs it to reach a TCP endpoint: no authentication,
-// CONNECT.
+// SOCKS5 (RFC 1928) as far as a client needs it to reach a TCP endpoint: no authentication or a
+// password (RFC 1929), CONNECT.
 //
 //   read_socks_greeting(bytes)  -> done, 3 bytes, offers "no authentication"
+//   read_socks_password(bytes)  -> done, user "capgate", password "..."
 //   read_socks_request(bytes)   -> done, "api.github.com" port 443
 #pragma once
 
@@ -18,8 +19,17 @@ struct SocksGreeting {
   Progress progress = Progress::more;
   std::size_t size = 0;
   bool without_authentication = false;  // is offered
+  bool with_password = false;           // is offered
 };
 [[nodiscard]] SocksGreeting read_socks_greeting(std::span<const std::uint8_t> bytes);
+
+struct SocksPassword {
+  Progress progress = Progress::more;
+  std::size_t size = 0;
+  std::string user;
+  std::string password;
+};
+[[nodiscard]] SocksPassword read_socks_password(std::span<const std::uint8_t> bytes);
 
 enum class SocksReply : std::uint8_t {
   succeeded = 0,

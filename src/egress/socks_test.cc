@@ -48,6 +48,24 @@ TEST(SocksGreeting, OffersMethods) {
   const SocksGreeting password = greeting({5, 1, 2, 0});
   EXPECT_EQ(password.progress, Progress::done);
   EXPECT_FALSE(password.without_authentication);
+  EXPECT_TRUE(password.with_password);
+  EXPECT_FALSE(plain.with_password);
+}
+
+TEST(SocksPassword, IsReadInAnyPieces) {
+  const ByteVector bytes = {1, 2, 'm', 'e', 3, 'a', 'b', 'c', 5};
+  for (std::size_t size = 0; size < 8; ++size) {
+    EXPECT_EQ(read_socks_password(std::span(bytes).first(size)).progress, Progress::more) << size;
+  }
+  const SocksPassword read = read_socks_password(bytes);
+  EXPECT_EQ(read.progress, Progress::done);
+  EXPECT_EQ(read.size, 8U);
+  EXPECT_EQ(read.user, "me");
+  EXPECT_EQ(read.password, "abc");
+  const ByteVector empty = {1, 0, 0};
+  EXPECT_EQ(read_socks_password(empty).size, 3U);
+  const ByteVector other = {5, 0, 0};
+  EXPECT_EQ(read_socks_password(other).progress, Progress::malformed);
 }
 
 TEST(SocksGreeting, IsToldFromOtherProtocols) {

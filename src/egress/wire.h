@@ -9,6 +9,8 @@
 //     policy in policy_fd, audit file in audit_fd
 //                                               Answer{ready}
 //     Handover{count, kinds, ports} + SCM_RIGHTS
+//     Handover{count = 0}                       takes no more connections, and exits 0 after the
+//                                               last one
 //     end of stream                             writes its last audit lines and exits 0
 #pragma once
 

@@ -244,6 +244,13 @@ bool Broker::hand_over() {
   return true;
 }
 
+bool Broker::finish() {
+  if (!has_sockets_) return false;
+  sockets_.clear();
+  const wire::Handover none;
+  return ::send(control_.get(), &none, sizeof(none), MSG_NOSIGNAL | MSG_DONTWAIT) == sizeof(none);
+}
+
 // It may still live: whoever says something unexpected is not trusted with the next word.
 std::string Broker::kill_and_reap() {
   deadline_.reset();

@@ -75,6 +75,9 @@ class Broker {
   // What the broker said, or its end. A refusal ends the sandbox. Never waits.
   [[nodiscard]] std::expected<Progress, Refusal> step();
 
+  // It takes no more connections, and ends after the last one: fd() tells. False: it ends at once.
+  [[nodiscard]] bool finish();
+
   // Lets it write its last lines; after two seconds it is killed.
   void end();
 

@@ -219,6 +219,11 @@ bool leave_root_for_good(const HostUser& user) {
          ::syscall(SYS_setresuid, user.uid, user.uid, user.uid) == 0;
 }
 
+std::string_view init_program() {
+  return {capgate_init_image,
+          static_cast<std::size_t>(capgate_init_image_end - capgate_init_image)};
+}
+
 std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents, bool runs) {
   constexpr unsigned noexec_seal = 0x8;
   constexpr unsigned exec = 0x10;
@@ -277,9 +282,7 @@ std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& use
 std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser& user,
                                        const Trees& trees, const Placement& placement,
                                        const LaunchDetails& details) {
-  const std::string_view image(
-      capgate_init_image, static_cast<std::size_t>(capgate_init_image_end - capgate_init_image));
-  auto init = sealed_file("capgate-init", image, true);
+  auto init = sealed_file("capgate-init", init_program(), true);
   if (!init) return refuse("cannot make capgate-init", init.error());
   auto block = sealed_file("capgate-orders", orders, false);
   if (!block) return refuse("cannot make the orders", block.error());

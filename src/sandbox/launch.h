@@ -17,6 +17,7 @@
 
 #include <expected>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sandbox/bind.h"
@@ -51,6 +52,9 @@ struct HostUser {
 [[nodiscard]] HostUser choose_broker_user();
 // For a child that runs a program next: only async-signal-safe calls. False: errno says why.
 [[nodiscard]] bool leave_root_for_good(const HostUser& user);
+
+// The bytes of capgate-init.
+[[nodiscard]] std::string_view init_program();
 
 // A file in memory that nobody can change any more; the error is an errno.
 [[nodiscard]] std::expected<sys::Fd, int> sealed_file(const char* name, std::string_view contents,

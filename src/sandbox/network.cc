@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "sandbox/egress_policy.h"
 #include "sandbox/launch.h"
+#include "sandbox/proxy_variables.h"
 
 namespace capgate::sandbox {
 namespace {
@@ -52,15 +53,15 @@ std::unexpected<Refusal> refuse_port(std::uint16_t port, int error) {
                 std::move(help));
 }
 
-std::expected<std::string, Refusal> random_name() {
+}  // namespace
+
+std::expected<std::string, Refusal> random_run_name() {
   std::uint32_t number = 0;
   if (::getrandom(&number, sizeof(number), 0) != sizeof(number)) {
     return refuse("no random numbers", "see capgate doctor");
   }
   return format("{:08x}", number);
 }
-
-}  // namespace
 
 std::expected<std::vector<PassedSocket>, Refusal> publish(const std::vector<std::uint16_t>& ports) {
   std::vector<PassedSocket> out;
@@ -89,7 +90,7 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(NetworkWanted want
                                                               const Bound& bound) {
   const bool has_secrets = !wanted.secrets.seals.empty();
   sys::Fd program = TRY(find_broker(has_secrets ? tls_broker : plain_broker));
-  const std::string sandbox = TRY(random_name());
+  const std::string sandbox = TRY(random_run_name());
   // Before the file: a port that is taken leaves no empty one behind.
   std::vector<PassedSocket> published = TRY(publish(wanted.plan.network.published));
   AuditFile audit = TRY(open_audit_file({.file = wanted.audit,
@@ -132,11 +133,11 @@ std::expected<std::unique_ptr<Network>, Refusal> open_network(NetworkWanted want
 
 std::vector<std::string> proxy_variables(std::uint16_t port) {
   std::vector<std::string> out;
-  for (const std::string_view name : {"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"}) {
+  for (const std::string_view name : proxy_names) {
     out.push_back(format("{}=http://127.0.0.1:{}", name, port));
   }
-  for (const std::string_view name : {"NO_PROXY", "no_proxy"}) {
-    out.push_back(format("{}=localhost,127.0.0.1,::1", name));
+  for (const std::string_view name : no_proxy_names) {
+    out.push_back(format("{}={}", name, no_proxy_places));
   }
   return out;
 }

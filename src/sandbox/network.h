@@ -64,6 +64,9 @@ struct Network {
 [[nodiscard]] std::expected<std::vector<PassedSocket>, Refusal> publish(
     const std::vector<std::uint16_t>& ports);
 
+// Names a run in the audit log.
+[[nodiscard]] std::expected<std::string, Refusal> random_run_name();
+
 // NAME=VALUE, for --proxy-env.
 [[nodiscard]] std::vector<std::string> proxy_variables(std::uint16_t port);
 

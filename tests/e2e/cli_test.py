@@ -13,7 +13,7 @@ import launch
 from cases import Case
 
 COMMANDS = ["wrap", "unwrap", "install", "catalog", "approve", "init", "compile", "check",
-            "explain", "doctor", "audit", "secret", "targets", "version", "completion"]
+            "explain", "doctor", "audit", "secret", "egress", "targets", "version", "completion"]
 # Sorted by bytes these are in order; Danish sorts aa after z, Czech sorts ch after h.
 PATHS = ["/srv/Z", "/srv/aa", "/srv/c", "/srv/ch", "/srv/d", "/srv/h", "/srv/z", "/srv/ä"]
 GOOD = launch.server(*[f"fs:read:{path}" for path in reversed(PATHS)], "env:inject:TOKEN",

@@ -17,6 +17,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   capgate::fuzz::check_prefixes(
       size, [&](std::size_t part) { return read_socks_request(bytes.first(part)).progress; });
 
+  capgate::fuzz::check_prefixes(
+      size, [&](std::size_t part) { return read_socks_password(bytes.first(part)).progress; });
+
+  const SocksPassword password = read_socks_password(bytes);
+  CAPGATE_ASSERT(password.size <= size);
+  CAPGATE_ASSERT((password.progress == Progress::done) == (password.size > 0));
   const SocksGreeting greeting = read_socks_greeting(bytes);
   CAPGATE_ASSERT(greeting.size <= size);
   CAPGATE_ASSERT((greeting.progress == Progress::done) == (greeting.size > 0));

@@ -9,6 +9,8 @@
 #include <linux/stat.h>
 #include <linux/wait.h>
 
+#include "sandbox/init/forward.h"
+
 namespace capgate::sandbox::init {
 
 const Header* header = nullptr;
@@ -26,6 +28,14 @@ void fail(Step step, long error, std::uint32_t index) {
 void begin(Step step) {
   constexpr long io_error = 5;
   if (header->fail_step == static_cast<std::uint32_t>(step)) fail(step, io_error);
+}
+
+long fork() {
+#if defined(__x86_64__)
+  return call(__NR_fork);
+#else
+  return call(__NR_clone, SIGCHLD, 0, 0, 0, 0);
+#endif
 }
 
 namespace {
@@ -98,14 +108,6 @@ void set_host_name() {
   begin(Step::host_name);
   must(Step::host_name, call(__NR_sethostname, text(header->host_name), header->host_name.size));
   must(Step::host_name, call(__NR_setdomainname, "", 0));
-}
-
-long fork() {
-#if defined(__x86_64__)
-  return call(__NR_fork);
-#else
-  return call(__NR_clone, SIGCHLD, 0, 0, 0, 0);
-#endif
 }
 
 // Nothing of the server's is left in init: neither its descriptors nor its environment, which the
@@ -244,11 +246,18 @@ void* memcpy(void* to, const void* from, std::size_t size) {
   for (std::size_t i = 0; i < size; ++i) at[i] = source[i];
   return to;
 }
-[[noreturn]] void capgate_init_start() { capgate::sandbox::init::run(); }
+// capgate starts it with its name alone, and other engines with "forward".
+[[noreturn]] void capgate_init_start(long* stack) {
+  using namespace capgate::sandbox::init;
+  char** const words = reinterpret_cast<char**>(stack + 1);
+  if (stack[0] > 1 && is_same(words[1], "forward")) forward(stack);
+  run();
+}
 }
 
 #if defined(__x86_64__)
-asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  and $-16, %rsp\n  call capgate_init_start\n");
+asm(".globl _start\n_start:\n  xor %ebp, %ebp\n  mov %rsp, %rdi\n  and $-16, %rsp\n  call "
+    "capgate_init_start\n");
 #else
-asm(".globl _start\n_start:\n  mov x29, #0\n  bl capgate_init_start\n");
+asm(".globl _start\n_start:\n  mov x29, #0\n  mov x0, sp\n  bl capgate_init_start\n");
 #endif

@@ -48,6 +48,8 @@ extern int landlock_ruleset;
 void make_landlock_ruleset();                     // server.cc
 long allow_below(long fd, std::uint64_t access);  // server.cc
 
+long fork();  // init.cc
+
 // One message with one descriptor; negative is an errno.
 struct Bytes {
   const void* data;

@@ -1,0 +1,211 @@
+// The child of `capgate-init forward`: from here to the exec of the command.
+#include <asm/unistd.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include "sandbox/init/forward.h"
+#include "sandbox/proxy_variables.h"
+
+namespace capgate::sandbox::init {
+namespace {
+
+constexpr long refused = 125;
+constexpr long cannot_run = 126;
+constexpr long not_found = 127;
+constexpr long no_entry = -2;
+constexpr long no_access = -13;
+constexpr long not_a_directory = -20;
+
+// ---- the filter ---------------------------------------------------------------------------------
+
+constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | 1U;
+constexpr std::uint32_t not_there = SECCOMP_RET_ERRNO | 38U;
+
+// A call whose argument, masked, has this value gets this answer. No mask: whatever it is.
+struct Refusal {
+  std::uint32_t call;
+  std::uint32_t argument = 0;
+  std::uint32_t mask = 0;
+  std::uint32_t value = 0;
+  std::uint32_t answer = not_permitted;
+};
+
+constexpr std::uint32_t all_bits = ~0U;
+constexpr std::uint32_t type_bits = 0xf;
+
+// The engine's own filter must let this program make Unix sockets and a process. Whom the policy
+// gives neither gets the answers of capgate's filter here (docs/seccomp.md). A pair of datagram
+// sockets (of raw ones, which are the same) could be turned to any socket that has a name, and what
+// io_uring does is seen by no filter.
+constexpr Refusal unix_refusals[] = {
+    {.call = __NR_socket, .mask = all_bits, .value = 1},
+    {.call = __NR_socketpair, .argument = 1, .mask = type_bits, .value = 2},
+    {.call = __NR_socketpair, .argument = 1, .mask = type_bits, .value = 3},
+    {.call = __NR_io_uring_setup, .answer = not_there},
+};
+constexpr std::uint32_t clone_thread = 0x10000;
+constexpr Refusal process_refusals[] = {
+    {.call = __NR_clone, .mask = clone_thread, .value = 0},
+    {.call = __NR_clone3, .answer = not_there},
+#if defined(__x86_64__)
+    {.call = __NR_fork},
+    {.call = __NR_vfork},
+#endif
+};
+
+#if defined(__x86_64__)
+constexpr std::uint32_t own_architecture = AUDIT_ARCH_X86_64;
+#else
+constexpr std::uint32_t own_architecture = AUDIT_ARCH_AARCH64;
+#endif
+
+class Filter {
+ public:
+  Filter() {
+    constexpr std::uint32_t architecture = 4;
+    add(BPF_LD | BPF_W | BPF_ABS, architecture);
+    add(BPF_JMP | BPF_JEQ | BPF_K, own_architecture, 1, 0);
+    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+#if defined(__x86_64__)
+    constexpr std::uint32_t x32_bit = 0x40000000;
+    add(BPF_LD | BPF_W | BPF_ABS, number);
+    add(BPF_JMP | BPF_JGE | BPF_K, x32_bit, 0, 1);
+    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+#endif
+  }
+
+  void refuse(const Refusal& refusal) {
+    add(BPF_LD | BPF_W | BPF_ABS, number);
+    add(BPF_JMP | BPF_JEQ | BPF_K, refusal.call, 0, 4);
+    add(BPF_LD | BPF_W | BPF_ABS, first_argument + 8 * refusal.argument);
+    add(BPF_ALU | BPF_AND | BPF_K, refusal.mask);
+    add(BPF_JMP | BPF_JEQ | BPF_K, refusal.value, 0, 1);
+    add(BPF_RET | BPF_K, refusal.answer);
+  }
+
+  long install() {
+    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    const sock_fprog program{.len = size_, .filter = code_};
+    return call(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+  }
+
+ private:
+  static constexpr std::uint32_t number = 0;
+  static constexpr std::uint32_t first_argument = 16;  // its low half
+
+  void add(unsigned code, std::uint32_t k, std::uint8_t yes = 0, std::uint8_t no = 0) {
+    code_[size_++] = {static_cast<std::uint16_t>(code), yes, no, k};
+  }
+
+  sock_filter code_[64] = {};
+  unsigned short size_ = 0;
+};
+
+void install_filter(const Forward& orders) {
+  Filter filter;
+  if (!orders.allows_unix_sockets) {
+    for (const Refusal& refusal : unix_refusals) filter.refuse(refusal);
+  }
+  if (!orders.allows_processes) {
+    for (const Refusal& refusal : process_refusals) filter.refuse(refusal);
+  }
+  const long result = filter.install();
+  if (result < 0) give_up(refused, {"capgate-init: seccomp: ", describe_error(result), "\n"});
+}
+
+// ---- the environment ----------------------------------------------------------------------------
+
+// Wherever an earlier one leads, it is not reached from here.
+bool is_about_proxies(const char* entry) {
+  const char* rest = nullptr;
+  const auto has_name = [&](const char* name) {
+    return begins(entry, name, &rest) && *rest == '=';
+  };
+  for (const char* name : proxy_names) {
+    if (has_name(name)) return true;
+  }
+  for (const char* name : no_proxy_names) {
+    if (has_name(name)) return true;
+  }
+  return has_name("ALL_PROXY") || has_name("all_proxy") || has_name("NODE_USE_ENV_PROXY");
+}
+
+constexpr std::size_t added = sizeof(proxy_names) / sizeof(proxy_names[0]) +
+                              sizeof(no_proxy_names) / sizeof(no_proxy_names[0]) + 1;
+
+// `to` has room for all of it, and for the null at the end.
+void write_environment(const Forward& orders, const char** to) {
+  static char texts[added][64];
+  for (char** entry = orders.environment; *entry != nullptr; ++entry) {
+    if (!is_about_proxies(*entry)) *to++ = *entry;
+  }
+  std::size_t count = 0;
+  for (const char* name : proxy_names) {
+    append(append(append(texts[count], name), "=http://127.0.0.1:"), orders.port);
+    *to++ = texts[count++];
+  }
+  for (const char* name : no_proxy_names) {
+    append(append(append(texts[count], name), "="), no_proxy_places);
+    *to++ = texts[count++];
+  }
+  *to++ = "NODE_USE_ENV_PROXY=1";  // its fetch looks at the others only then
+  *to = nullptr;
+}
+
+// ---- the program --------------------------------------------------------------------------------
+
+const char* search_path(const Forward& orders) {
+  const char* rest = nullptr;
+  for (char** entry = orders.environment; *entry != nullptr; ++entry) {
+    if (begins(*entry, "PATH=", &rest)) return rest;
+  }
+  return "/usr/local/bin:/usr/bin:/bin";
+}
+
+bool has_slash(const char* text) {
+  while (*text != '\0' && *text != '/') ++text;
+  return *text == '/';
+}
+
+// In each directory of PATH, as a shell does; an empty one is the current one. What was found but
+// cannot be run outweighs what was not found.
+long run_from_path(const Forward& orders, const char** environment) {
+  constexpr std::size_t longest = 4096;
+  static char path[longest + 1];
+  const char* const name = orders.command[0];
+  const std::size_t name_size = length_of(name);
+  long answer = no_entry;
+  for (const char* at = search_path(orders);; ++at) {
+    std::size_t size = 0;
+    for (; *at != '\0' && *at != ':'; ++at) {
+      if (size < longest) path[size++] = *at;
+    }
+    if (size > 0) path[size++] = '/';
+    if (size + name_size <= longest) {
+      append(path + size, name);
+      const long error = call(__NR_execve, path, orders.command, environment);
+      if (error == no_access) answer = error;
+      if (error != no_access && error != no_entry && error != not_a_directory) return error;
+    }
+    if (*at == '\0') return answer;
+  }
+}
+
+}  // namespace
+
+void run_command(const Forward& orders) {
+  std::size_t count = 0;
+  while (orders.environment[count] != nullptr) ++count;
+  const char** environment =
+      static_cast<const char**>(__builtin_alloca((count + added + 1) * sizeof(char*)));
+  write_environment(orders, environment);
+  install_filter(orders);
+  const char* const name = orders.command[0];
+  const long error = has_slash(name) ? call(__NR_execve, name, orders.command, environment)
+                                     : run_from_path(orders, environment);
+  give_up(error == no_entry ? not_found : cannot_run,
+          {"capgate-init: cannot run ", name, ": ", describe_error(error), "\n"});
+}
+
+}  // namespace capgate::sandbox::init
