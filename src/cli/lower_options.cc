@@ -43,6 +43,19 @@ Read read_programs(const Arguments& arguments, lower::Options& out, Output& outp
   return {};
 }
 
+Read read_image(std::string_view name, const Arguments& arguments, std::string& out,
+                Output& output) {
+  const auto image = arguments.value(name);
+  if (!image) return {};
+  if (!is_image(*image)) {
+    return std::unexpected(usage_error(format("{} cannot be {}", name, quoted(*image)),
+                                       format("write a reference: {} ghcr.io/me/server:1.2", name),
+                                       output));
+  }
+  out = *image;
+  return {};
+}
+
 Read read_container(const Arguments& arguments, lower::Options& out, Output& output) {
   if (const auto user = arguments.value("--user")) {
     if (!is_user(*user)) {
@@ -51,14 +64,8 @@ Read read_container(const Arguments& arguments, lower::Options& out, Output& out
     }
     out.user = *user;
   }
-  if (const auto image = arguments.value("--image")) {
-    if (!is_image(*image)) {
-      return std::unexpected(usage_error(format("--image cannot be {}", quoted(*image)),
-                                         "write a reference: --image ghcr.io/me/server:1.2",
-                                         output));
-    }
-    out.image = *image;
-  }
+  TRY(read_image("--image", arguments, out.image, output));
+  TRY(read_image("--broker-image", arguments, out.broker_image, output));
   if (const auto directory = arguments.value("--egress-dir")) {
     auto path = core::parse_plain_path(*directory);
     if (!path || *path == "/") {
@@ -110,6 +117,7 @@ Read read_lower_options(const Arguments& arguments, const lower::Target& target,
   if (arguments.value("--arch") == "aarch64") out.arch = lower::Arch::aarch64;
   out.writable_root = arguments.has("--writable-root");
   out.script = arguments.has("--script");
+  out.rootful = arguments.has("--rootful");
   if (const auto name = arguments.value("--egress-target")) out.egress_target = *name;
   TRY(read_programs(arguments, out, output));
   TRY(read_container(arguments, out, output));

@@ -99,6 +99,7 @@ void write_options(JsonWriter& json, const Options& options) {
   const Options defaults;
   json.key("options").begin_object();
   json.key("arch").string(arch_name(options.arch));
+  if (!options.broker_image.empty()) json.key("brokerImage").string(options.broker_image);
   if (!options.command.empty()) write_strings(json, "command", options.command);
   if (options.egress_dir != defaults.egress_dir) json.key("egressDir").string(options.egress_dir);
   if (options.egress_target != defaults.egress_target) {
@@ -108,6 +109,7 @@ void write_options(JsonWriter& json, const Options& options) {
   if (!options.image.empty()) json.key("image").string(options.image);
   if (!options.runtime_dir.empty()) json.key("runtimeDir").string(options.runtime_dir);
   if (!options.programs.empty()) write_strings(json, "programs", options.programs);
+  if (options.rootful) json.key("rootful").boolean(true);
   if (options.script) json.key("script").boolean(true);
   if (options.seal) json.key("seal").boolean(true);
   if (!options.tool.empty()) json.key("tool").string(options.tool);
@@ -241,6 +243,9 @@ std::string print_json(const Artifact& artifact, const Input& input, JsonWriter:
   json.begin_object();
   if (artifact.plan) write_plan(json.key("plan"), *artifact.plan);
   if (!artifact.argv.empty()) write_strings(json, "argv", artifact.argv);
+  if (!artifact.command_prefix.empty()) {
+    write_strings(json, "commandPrefix", artifact.command_prefix);
+  }
   if (!artifact.files.empty()) write_files(json, artifact, files);
   write_fds(json, artifact);
   write_egress(json, input.policy);

@@ -35,6 +35,8 @@ struct Options {
   std::string user = "1000:1000";           // --user, for docker
   bool writable_root = false;               // --writable-root, for docker
   std::string image;                        // --image, where the artifact names it
+  std::string broker_image;                 // --broker-image, for compose
+  bool rootful = false;                     // --rootful, for podman
   std::vector<std::string> command;         // what follows --, where the artifact holds it
   std::string egress_target = "spec";       // --egress-target, for egress
   std::string egress_dir = "/run/capgate";  // --egress-dir: where `capgate egress` listens
@@ -104,8 +106,9 @@ struct Artifact {
   std::string_view target;
   std::vector<std::string_view> argv;
   std::vector<Line> lines;
-  std::vector<File> files;   // besides argv, or instead of it
-  std::optional<Plan> plan;  // for our own engine, instead of argv
+  std::vector<std::string_view> command_prefix;  // between the image and the command, for docker
+  std::vector<File> files;                       // besides argv, or instead of it
+  std::optional<Plan> plan;                      // for our own engine, instead of argv
   std::vector<Descriptor> fds;
   std::vector<std::string> env_injections;
   std::vector<std::string> notes;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/sensitive.h"
 #include "lower/common.h"
+#include "lower/forwarder.h"
 #include "lower/seccomp_shared.h"
 
 namespace capgate::lower {
@@ -64,6 +65,7 @@ class Bwrap {
     mount_grants();
     mount_sockets();
     mount_clock();
+    mount_forwarder();
     finish();
     artifact_.unenforced = TRY(std::move(support_).finish());
     return std::move(artifact_);
@@ -72,6 +74,7 @@ class Bwrap {
  private:
   void refuse_what_it_cannot_keep() {
     refuse_native_only(input_, support_);
+    refuse_beyond_forwarder(input_, support_);
     for (const auto& grant : policy_.programs) {
       if (!input_.options.programs.empty()) break;
       support_.unsupported(grant.capability, grant.origins,
@@ -330,6 +333,13 @@ class Bwrap {
     }
   }
 
+  void mount_forwarder() {
+    if (!uses_forwarder(policy_)) return;
+    argv_.because(forwarder_reason);
+    argv_.add("--ro-bind", input_.options.egress_dir, forwarder_directory);
+    add_forwarder_notes(input_, artifact_.notes);
+  }
+
   void finish() {
     argv_.because("the root itself is read-only once everything is in place");
     argv_.add("--remount-ro", "/");
@@ -345,17 +355,18 @@ class Bwrap {
     }
     argv_.because("system calls: allowlist");
     argv_.add("--seccomp", std::to_string(seccomp_fd));
-    artifact_.fds.push_back(
-        {.fd = seccomp_fd,
-         .purpose = "seccomp",
-         .base64 = shared_filter(input_.options.arch, seccomp_needs(policy_)).base64});
+    SeccompNeeds needs = seccomp_needs(policy_);
+    needs.forwarder = uses_forwarder(policy_);
+    artifact_.fds.push_back({.fd = seccomp_fd,
+                             .purpose = "seccomp",
+                             .base64 = shared_filter(input_.options.arch, needs).base64});
+    std::ranges::sort(artifact_.fds, {}, &Descriptor::fd);
     argv_.because("the command follows");
     argv_.add("--");
-    std::ranges::sort(artifact_.fds, {}, &Descriptor::fd);
-    if (!policy_.connect.empty() || !policy_.listen.empty()) {
-      artifact_.notes.emplace_back(
-          "net: the sandbox has no network; declared endpoints need capgate's broker");
-    }
+    if (!needs.forwarder) return;
+    argv_.because(forwarder_reason);
+    argv_.add(forwarder_program);
+    for (const std::string_view word : forward_words(needs)) argv_.add(word);
   }
 
   const Input& input_;

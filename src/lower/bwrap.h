@@ -2,6 +2,7 @@
 //
 //   --unshare-user ... --ro-bind /usr /usr ... --bind /workspace /workspace ... --seccomp 3 --
 //
+// With declared egress it ends in the forwarder (lower/forwarder.h), which starts the command.
 // bwrap applies mounts from left to right and the last one wins; the groups below are in that
 // order. Tried with bubblewrap 0.8.0 in tests/e2e.
 #pragma once

@@ -95,8 +95,8 @@ TEST(Bwrap, ShowsACredentialThatIsNamedItselfInsideAMaskedParent) {
 TEST(Bwrap, RefusesWhatItCannotKeepAndAcceptsItByNameOnly) {
   for (const std::string capability :
        {"fs:create:/x", "fs:delete:/x", "fs:read:/x/*.md", "limit:memory:1G", "limit:time:30s",
-        "env:inject:A?to=h.example:443", "fs:read:/home/u/.config/**",
-        "ipc:connect:dbus:session"}) {
+        "env:inject:A?to=h.example:443", "fs:read:/home/u/.config/**", "ipc:connect:dbus:session",
+        "net:listen:8080", "net:connect:h.example:443?methods=GET"}) {
     EXPECT_EQ(Lowered("bwrap", {capability}).verdict(), "ADAPTER_UNSUPPORTED") << capability;
     const Lowered accepted("bwrap", {capability}, {.accepted = {capability}});
     EXPECT_EQ(accepted.verdict(), "ok") << capability;
@@ -104,6 +104,47 @@ TEST(Bwrap, RefusesWhatItCannotKeepAndAcceptsItByNameOnly) {
   }
   EXPECT_EQ(Lowered("bwrap", {"fs:read:/x"}, {.accepted = {"fs:read:/x"}}).verdict(),
             "ACCEPT_UNUSED");
+}
+
+TEST(Bwrap, DeclaredEgressIsMountedAndTheForwarderStartsTheCommand) {
+  const Lowered bwrap("bwrap", {"net:connect:h.example:443"}, {.egress_dir = "/srv/my egress"});
+  EXPECT_TRUE(bwrap.has({"--ro-bind", "/srv/my egress", "/run/capgate"}));
+  EXPECT_TRUE(bwrap.has({"--unshare-net"}));
+  const Strings end{"--", "/run/capgate/capgate-init", "forward", "--no-processes", "--"};
+  EXPECT_TRUE(bwrap.has(end));
+  const Strings& notes = bwrap.artifact().notes;
+  EXPECT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
+    return note.contains(
+        "capgate egress --policy MANIFEST --listen unix:/srv/my egress/egress.sock");
+  }));
+}
+
+TEST(Bwrap, TheForwarderLeavesTheServerWhatThePolicyGives) {
+  const Strings all{"net:connect:h.example:443", "exec:spawn:git", "ipc:connect:self"};
+  const Lowered bwrap("bwrap", all, {.programs = {"/usr/bin/node"}});
+  const Strings end{"--", "/run/capgate/capgate-init", "forward", "--unix-sockets", "--"};
+  EXPECT_TRUE(bwrap.has(end));
+}
+
+TEST(Bwrap, WithoutDeclaredEgressThereIsNoForwarder) {
+  const Lowered bwrap("bwrap", {"ipc:connect:self"});
+  EXPECT_FALSE(bwrap.json().contains("/run/capgate"));
+  EXPECT_EQ(bwrap.argv().back(), "--");
+}
+
+TEST(Bwrap, TheForwardersDirectoryBelongsToNoGrant) {
+  const lower::Options elsewhere{.egress_dir = "/srv/egress"};
+  for (const std::string capability :
+       {"fs:read:/run/capgate", "fs:write:/run/capgate/x", "fs:read:/srv/**",
+        "fs:write:/srv/egress", "fs:read:/srv/egress/capgate-init",
+        "ipc:connect:\"unix:/run/capgate/x.sock\""}) {
+    const Lowered both("bwrap", {"net:connect:h.example:443", capability}, elsewhere);
+    EXPECT_EQ(both.verdict(), "ADAPTER_UNSUPPORTED") << capability;
+    EXPECT_EQ(Lowered("bwrap", {capability}, elsewhere).verdict(), "ok") << capability;
+  }
+  const Lowered beside("bwrap", {"net:connect:h.example:443", "fs:read:/srv/egress2/**"},
+                       elsewhere);
+  EXPECT_EQ(beside.verdict(), "ok");
 }
 
 TEST(Bwrap, TheOrderOfDeclarationsDoesNotMatter) {

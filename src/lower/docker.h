@@ -2,8 +2,9 @@
 //
 //   --rm --cap-drop ALL --security-opt no-new-privileges ... --network none --user 1000:1000 ...
 //
-// The image brings the programs. Declared egress will travel over a socket of capgate's broker;
-// until then the container has no network at all. Tried with Docker 20.10 in tests/e2e.
+// With declared egress it is `docker run FLAGS IMAGE COMMAND_PREFIX COMMAND`: the forwarder is the
+// entry point, and the artifact's commandPrefix its own words. Tried with Docker 20.10 in
+// tests/e2e.
 #pragma once
 
 #include "lower/artifact.h"

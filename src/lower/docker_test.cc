@@ -57,9 +57,27 @@ TEST(Docker, OptionsChooseTheUserAndTheRoot) {
 TEST(Docker, RefusesWhatItCannotKeep) {
   for (const std::string capability :
        {"exec:spawn:git", "limit:time:30s", "fs:create:/x", "fs:read:/x/*", "fs:read:/var/lib/**",
-        "env:inject:A?to=h.example:443", "ipc:connect:dbus:session"}) {
+        "env:inject:A?to=h.example:443", "ipc:connect:dbus:session", "net:listen:8080",
+        "net:connect:h.example:443?paths=/v1/**"}) {
     EXPECT_EQ(Lowered("docker", {capability}).verdict(), "ADAPTER_UNSUPPORTED") << capability;
   }
+}
+
+TEST(Docker, DeclaredEgressIsMountedAndTheForwarderStartsTheCommand) {
+  const Lowered docker("docker", {"net:connect:h.example:443"}, {.egress_dir = "/srv/a,b"});
+  EXPECT_TRUE(docker.has({"--mount",
+                          "type=bind,\"source=/srv/a,b\",target=/run/capgate,readonly,"
+                          "bind-nonrecursive=true",
+                          "--entrypoint", "/run/capgate/capgate-init"}));
+  EXPECT_TRUE(docker.json().contains(R"("commandPrefix":["forward","--"],)"));
+  const Lowered sockets("docker", {"net:connect:h.example:443", "ipc:connect:self"});
+  EXPECT_TRUE(sockets.json().contains(R"("commandPrefix":["forward","--unix-sockets","--"],)"));
+}
+
+TEST(Docker, WithoutDeclaredEgressThereIsNoForwarder) {
+  const Lowered docker("docker", {"fs:read:/srv/x"});
+  EXPECT_FALSE(docker.has({"--entrypoint"}));
+  EXPECT_FALSE(docker.json().contains("commandPrefix"));
 }
 
 TEST(Docker, D24AssertionsAndUnenforcedGrantsStandInTheArtifact) {

@@ -85,13 +85,13 @@ std::uint32_t refused_namespaces(const SeccompNeeds& needs) {
 // Threads are always possible, processes only with an exec capability.
 void add_clone(Rules& rules, const SeccompNeeds& needs) {
   const std::uint32_t bad = refused_namespaces(needs);
-  rules.push_back(
-      {syscall("clone"),
-       allow,
-       {needs.processes ? has_none_of(0, bad) : masked(0, bad | clone_thread, clone_thread)}});
+  const bool children = needs.processes || needs.forwarder;
+  rules.push_back({syscall("clone"),
+                   allow,
+                   {children ? has_none_of(0, bad) : masked(0, bad | clone_thread, clone_thread)}});
   rules.push_back({syscall("clone"), not_permitted});
-  rules.push_back({syscall("fork"), needs.processes ? allow : not_permitted});
-  rules.push_back({syscall("vfork"), needs.processes ? allow : not_permitted});
+  rules.push_back({syscall("fork"), children ? allow : not_permitted});
+  rules.push_back({syscall("vfork"), children ? allow : not_permitted});
 }
 
 void add_namespaces(Rules& rules, const SeccompNeeds& needs) {
@@ -153,6 +153,10 @@ void add_sockets(Rules& rules, const SeccompNeeds& needs) {
   constexpr SyscallId call = syscall("socket");
   add_internet_sockets(rules, family_inet);
   add_internet_sockets(rules, family_inet6);
+  if (needs.forwarder && !needs.unix_sockets) {
+    rules.push_back(
+        {call, allow, {equals(0, family_unix), masked(1, socket_type_mask, socket_stream)}});
+  }
   rules.push_back({call, needs.unix_sockets ? allow : not_permitted, {equals(0, family_unix)}});
   if (needs.netlink_route) {
     rules.push_back({call, allow, {equals(0, family_netlink), equals(2, netlink_route_protocol)}});

@@ -34,6 +34,10 @@ struct SeccompNeeds {
   // execve passes only with a per-launch value in its unused argument registers (native engine).
   // Engines whose own last step is a plain execve (bwrap, docker) leave it off.
   bool exec_token = false;
+  // capgate-init between the engine and the server (lower/forwarder.h): it starts the server as a
+  // child and connects to a Unix socket. It then takes both away from the server, where no other
+  // need gives them.
+  bool forwarder = false;
 
   friend bool operator==(const SeccompNeeds&, const SeccompNeeds&) = default;
 };

@@ -44,11 +44,12 @@ TEST(DockerProfile, IsWrittenAsDockerReadsIt) {
 // runc takes two conditions on one argument for alternatives, and an entry without arguments beside
 // others of the same call for all of it: either would open the call.
 TEST(DockerProfile, NeverWritesWhatRuncWouldReadWider) {
-  for (unsigned bits = 0; bits < 16; ++bits) {
+  for (unsigned bits = 0; bits < 32; ++bits) {
     const SeccompNeeds needs{.processes = (bits & 1) != 0,
                              .nested_sandbox = (bits & 2) != 0,
                              .unix_sockets = (bits & 4) != 0,
-                             .netlink_route = (bits & 8) != 0};
+                             .netlink_route = (bits & 8) != 0,
+                             .forwarder = (bits & 16) != 0};
     std::set<core::SyscallId> plain;
     std::set<core::SyscallId> conditional;
     for (const DockerEntry& entry : docker_entries(seccomp_rules(needs), Precision::brief)) {

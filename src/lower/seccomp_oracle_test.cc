@@ -112,13 +112,14 @@ std::vector<Rule> comparable_rules(const SeccompNeeds& needs) {
 
 std::vector<SeccompNeeds> all_needs() {
   std::vector<SeccompNeeds> all;
-  all.reserve(32);
-  for (unsigned bits = 0; bits < 32; ++bits) {
+  all.reserve(64);
+  for (unsigned bits = 0; bits < 64; ++bits) {
     all.push_back({.processes = (bits & 1) != 0,
                    .nested_sandbox = (bits & 2) != 0,
                    .unix_sockets = (bits & 4) != 0,
                    .netlink_route = (bits & 8) != 0,
-                   .exec_token = (bits & 16) != 0});
+                   .exec_token = (bits & 16) != 0,
+                   .forwarder = (bits & 32) != 0});
   }
   return all;
 }

@@ -15,11 +15,11 @@ struct Once {
   T value;
 };
 
-constexpr std::size_t different_needs = 32;
+constexpr std::size_t different_needs = 64;
 
 std::size_t index_of(const SeccompNeeds& needs) {
-  const std::array answers{needs.processes, needs.nested_sandbox, needs.unix_sockets,
-                           needs.netlink_route, needs.exec_token};
+  const std::array answers{needs.processes,     needs.nested_sandbox, needs.unix_sockets,
+                           needs.netlink_route, needs.exec_token,     needs.forwarder};
   std::size_t index = 0;
   for (const bool answer : answers) {
     index = 2 * index + (answer ? 1 : 0);

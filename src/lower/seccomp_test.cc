@@ -351,6 +351,20 @@ TEST(SeccompFilter, MakesUnixSocketsOnlyWithAnIpcGrant) {
   expect_answers(granted, {{"socket", {1, 1, 0}, "allow"}, {"socket", {1, 0x80002, 0}, "allow"}});
 }
 
+TEST(SeccompFilter, LetsTheForwarderForkAndConnectToASocketAndNothingElse) {
+  expect_answers({.forwarder = true}, {{"socket", {1, 1, 0}, "allow"},
+                                       {"socket", {1, 0x80801, 0}, "allow"},
+                                       {"socket", {1, 2, 0}, "EPERM"},
+                                       {"socket", {1, 3, 0}, "EPERM"},
+                                       {"socket", {1, 5, 0}, "EPERM"},
+                                       {"socketpair", {1, 2, 0}, "EPERM"},
+                                       {"clone", {17}, "allow"},
+                                       {"fork", {}, "allow"},
+                                       {"clone", {0x10000000 | 17}, "EPERM"},
+                                       {"memfd_create", {}, "ENOSYS"}});
+  expect_answers({.unix_sockets = true, .forwarder = true}, {{"socket", {1, 2, 0}, "allow"}});
+}
+
 TEST(SeccompFilter, MakesRouteNetlinkSocketsOnlyWhenGranted) {
   expect_answers(nothing, {{"socket", {16, 3, 0}, "EAFNOSUPPORT"}});
   const SeccompNeeds granted{.netlink_route = true};

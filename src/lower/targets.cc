@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "lower/bwrap.h"
+#include "lower/compose.h"
 #include "lower/docker.h"
+#include "lower/podman.h"
 #include "lower/to_plan.h"
 
 namespace capgate::lower {
@@ -11,8 +13,15 @@ namespace {
 
 constexpr Target table[] = {
     {"bwrap", "flags for bubblewrap, ready for execFile", lower_to_bwrap, &bwrap_coverage},
+    {.name = "compose",
+     .summary = "a compose file, with the broker as a second service",
+     .lower = lower_to_compose,
+     .coverage = &compose_coverage,
+     .holds = Target::Holds::image,
+     .files = true},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
+    {"podman", "flags for podman run", lower_to_podman, &podman_coverage},
 };
 
 static_assert(std::ranges::equal(table, target_names, {}, &Target::name));

@@ -142,11 +142,14 @@ class Daemon:
         if ready not in seen or b"READY=1" not in ready.recv(4096):
             raise RuntimeError("dockerd did not start:\n" + self.log()[-4000:])
 
-    def _stop(self):
+    def first_processes(self):
+        """Those directly inside the engine's namespaces, by their ids outside: one, if it runs."""
         pid = self.process.pid
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            children = [int(word) for word in file.read().split()]
-        for child in children:
+            return [int(word) for word in file.read().split()]
+
+    def _stop(self):
+        for child in self.first_processes():
             os.kill(child, signal.SIGTERM)
         try:
             self.process.wait(timeout=SECONDS_TO_STOP)
@@ -164,8 +167,8 @@ class Daemon:
             os.rmdir(directory)
 
 
-def busybox_image():
-    """An image as a tar file: busybox with its applets, and a /tmp."""
+def busybox_image(programs=()):
+    """An image as a tar file: busybox with its applets, a /tmp, and in /bin further programs."""
     applets = subprocess.run([BUSYBOX, "--list"], capture_output=True, text=True, check=True)
     tar_bytes = io.BytesIO()
     with tarfile.open(fileobj=tar_bytes, mode="w") as tar:
@@ -174,9 +177,22 @@ def busybox_image():
             directory.type, directory.mode = tarfile.DIRTYPE, mode
             tar.addfile(directory)
         tar.add(BUSYBOX, "bin/busybox")
+        for program in programs:
+            tar.add(program, f"bin/{os.path.basename(program)}")
+        for library in libraries_of(programs):
+            tar.add(os.path.realpath(library), library.lstrip("/"))
         for applet in applets.stdout.split():
             link = tarfile.TarInfo(f"bin/{applet}")
             link.type, link.linkname = tarfile.SYMTYPE, "busybox"
             if applet != "busybox":
                 tar.addfile(link)
     return tar_bytes.getvalue()
+
+
+def libraries_of(programs):
+    """The shared libraries that these programs load, by the paths at which they look for them."""
+    found = set()
+    for program in programs:
+        lines = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
+        found.update(word for word in lines.split() if word.startswith("/"))
+    return sorted(found)
