@@ -16,6 +16,7 @@
 #include "cli/package_command.h"
 #include "cli/policy_places.h"
 #include "cli/profile.h"
+#include "cli/run_engine.h"
 #include "cli/secret_options.h"
 #include "clients/lacking.h"
 #include "lower/common.h"
@@ -54,7 +55,9 @@ constexpr Option options[] = {
     audit_option,
     proxy_env_option,
     net_limit_option,
-    {.name = "--dry-run", .help = "print the bound plan and start nothing"},
+    engine_option,
+    image_option,
+    {.name = "--dry-run", .help = "print the bound plan, or the engine's artifact; start nothing"},
     {.name = "--accept-unenforced",
      .value = "CAP",
      .help = "run although this capability cannot be enforced",
@@ -136,7 +139,20 @@ sandbox::Lacking find_lacking(const Arguments& arguments, const ChosenPolicy& ch
   return clients::find_lacking(chosen.loaded.manifest, start);
 }
 
+// The Plan says which secrets, limits and network there are, whichever engine carries them out.
+// Another engine may leave unenforced what the native one keeps: such a name is accepted for that
+// one, and in vain here.
+Checked<lower::Artifact> plan_of(const lower::Input& input, bool is_native) {
+  if (is_native) return lower::lower_to_plan(input);
+  auto& native = kept(lower::Options(input.options));
+  native.accepted.clear();
+  auto plan = lower::lower_to_plan({input.manifest, input.policy, native, input.source});
+  return plan ? std::move(plan) : lower::lower_to_plan(input);
+}
+
 int run(const Arguments& arguments, Output& output) {
+  const auto engine = read_engine(arguments, output);
+  if (!engine) return refuse(output);
   auto& chosen = kept(choose_policy(arguments, output));
   if (!chosen) return refuse(output);
   Loaded* const loaded = &chosen->loaded;
@@ -156,7 +172,7 @@ int run(const Arguments& arguments, Output& output) {
 #endif
   const Source source = loaded->source();
   const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
-  auto& artifact = kept(lower::lower_to_plan(input));
+  auto& artifact = kept(plan_of(input, !engine->has_value()));
   if (!artifact) {
     report(artifact.error(), source, arguments, output);
     return refuse(output);
@@ -166,27 +182,32 @@ int run(const Arguments& arguments, Output& output) {
   if (!bindings) return refuse(output);
   sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
-  return sandbox::run(
-      {.artifact = *artifact,
-       .input = input,
-       .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
-       .command = std::move(started->words),
-       .environment = environment(),
-       .secrets = *std::move(bindings),
-       .home = loaded->options.home,
-       .path = path.empty() ? std::string(lower::sandbox_path) : path,
-       .accepted_limits = std::move(accepted_limits),
-       .state = *state,
-       .package = std::move(started->package),
-       .grace = *grace,
-       .report = std::string(arguments.value("--report").value_or("")),
-       .trace = std::string(arguments.value("--trace").value_or("")),
-       .dry_run = arguments.has("--dry-run"),
-       .audit = std::string(arguments.value("--audit").value_or("")),
-       .audit_directory = audit_directory(),
-       .proxy_env = net->proxy_env,
-       .net_limits = net->limits,
-       .lacking = std::move(lacking)});
+  sandbox::Session session{
+      .artifact = *artifact,
+      .input = input,
+      .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
+      .command = std::move(started->words),
+      .environment = environment(),
+      .secrets = *std::move(bindings),
+      .home = loaded->options.home,
+      .path = path.empty() ? std::string(lower::sandbox_path) : path,
+      .accepted_limits = std::move(accepted_limits),
+      .state = *state,
+      .package = std::move(started->package),
+      .grace = *grace,
+      .report = std::string(arguments.value("--report").value_or("")),
+      .trace = std::string(arguments.value("--trace").value_or("")),
+      .dry_run = arguments.has("--dry-run"),
+      .audit = std::string(arguments.value("--audit").value_or("")),
+      .audit_directory = audit_directory(),
+      .proxy_env = net->proxy_env,
+      .net_limits = net->limits,
+      .lacking = std::move(lacking)};
+  if (!*engine) return sandbox::run(std::move(session));
+  const auto status =
+      run_by_engine({.kind = **engine, .arguments = arguments, .loaded = *loaded, .source = source},
+                    std::move(session), output);
+  return status ? *status : refuse(output);
 }
 
 }  // namespace
@@ -212,7 +233,10 @@ Command run_command() {
           "placeholder, and the value goes into requests to that endpoint alone, outside.\n"
           "Providers of --secret: env:NAME, file:PATH, cmd:PROGRAM ARGUMENTS (no shell; for\n"
           "tokens that expire cmd?ttl=SECONDS: or cmd?json:), systemd-credential:NAME,\n"
-          "keyring:NAME, store:NAME (capgate secret).",
+          "keyring:NAME, store:NAME (capgate secret).\n"
+          "\n"
+          "--engine bwrap, docker or podman carries out what `compile` prints for that target,\n"
+          "where it can keep the policy; what it cannot is refused (docs/run.md).",
       .examples =
           "  capgate run -m github.json -- node server.js\n"
           "  capgate run --profile github              an entry of capgate.yaml, all of it\n"
@@ -223,7 +247,8 @@ Command run_command() {
           "              --allow 'env:inject:GITHUB_TOKEN?to=api.github.com:443' \\\n"
           "              --secret GITHUB_TOKEN=file:$HOME/.github-token -- node server.js\n"
           "  capgate run -m git.json --set REPO=/srv/repo --report report.json -- git-mcp-server\n"
-          "  capgate run -m m.json --trace - -- node server.js    what is missing, line by line",
+          "  capgate run -m m.json --trace - -- node server.js    what is missing, line by line\n"
+          "  capgate run -m m.json --engine podman --image localhost/server:1 -- node server.js",
       .run = run,
       .operands_end_options = true,
       .on_usage_error = refuse};

@@ -133,7 +133,8 @@ void drain(Broker& broker, const sys::Fd& signals) {
 
 }  // namespace
 
-std::expected<void, Refusal> serve_egress(EgressService service) {
+std::expected<std::unique_ptr<EgressBroker>, Refusal> start_egress(EgressService& service,
+                                                                   const Bound& reach) {
   sys::Fd program = TRY(find_broker(plain_broker));
   egress::Policy& policy = service.policy;
   policy.sandbox = TRY(random_run_name());
@@ -141,26 +142,37 @@ std::expected<void, Refusal> serve_egress(EgressService service) {
     const std::string token = TRY(open_token(service.token_file));
     policy.proxy_credential = egress::proxy_credential(egress::proxy_user, token);
   }
-  const sys::Fd signals = take_signals();
-  if (signals.get() < 0) return refuse("no signals", std::strerror(errno));
   EgressPlace place = TRY(open_place(service.where));
   AuditFile audit = TRY(open_audit_file({.file = service.audit,
                                          .directory = service.audit_directory,
                                          .name = audit_name(policy.server, policy.sandbox)},
-                                        Bound{}));
+                                        reach));
   auto memory = sealed_file("capgate-policy", egress::print_policy(policy), false);
   if (!memory) return refuse("cannot make the broker's policy", std::strerror(memory.error()));
+  sys::Fd listener = std::move(place.listener);
+  auto made = std::make_unique<EgressBroker>(std::move(place), std::move(audit.path),
+                                             BrokerParts{.program = std::move(program),
+                                                         .policy = *std::move(memory),
+                                                         .audit = std::move(audit.fd),
+                                                         .user = choose_broker_user()});
+  made->broker.add({.fd = std::move(listener), .kind = egress::wire::SocketKind::proxy});
+  made->broker.complete(true);
+  if (auto started = made->broker.start(); !started) {
+    return std::unexpected(std::move(started).error());
+  }
+  return made;
+}
 
-  Broker broker({.program = std::move(program),
-                 .policy = *std::move(memory),
-                 .audit = std::move(audit.fd),
-                 .user = choose_broker_user()});
-  broker.add({.fd = std::move(place.listener), .kind = egress::wire::SocketKind::proxy});
-  broker.complete(true);
-  if (auto started = broker.start(); !started) return started;
-  auto watched =
-      watch(broker, signals,
-            {.policy = policy, .place = place, .audit = audit.path, .json = service.json});
+std::expected<void, Refusal> serve_egress(EgressService service) {
+  const sys::Fd signals = take_signals();
+  if (signals.get() < 0) return refuse("no signals", std::strerror(errno));
+  const std::unique_ptr<EgressBroker> served = TRY(start_egress(service, Bound{}));
+  Broker& broker = served->broker;
+  auto watched = watch(broker, signals,
+                       {.policy = service.policy,
+                        .place = served->place,
+                        .audit = served->audit_path,
+                        .json = service.json});
   if (watched) {
     notify_service_manager("STOPPING=1");
     drain(broker, signals);

@@ -76,6 +76,8 @@ std::vector<pid_t> numbered_entries(const std::string& directory) {
 
 class LimitSetup {
  public:
+  explicit LimitSetup(const OwnProcesses& own) : own_(own) {}
+
   std::expected<Limits, Refusal> set_up(const std::vector<lower::PlanLimit>& limits,
                                         const std::vector<std::string>& accepted) {
     find_v2();
@@ -197,14 +199,14 @@ class LimitSetup {
   }
 
   std::string hold_pids(std::uint64_t count) {
-    const std::uint64_t with_init = count + 1;
+    const std::uint64_t inside = count + own_.inside;
     // Inside the new user namespace it counts that namespace only.
-    out_.rlimits_.push_back({.resource = RLIMIT_NPROC, .value = with_init});
-    const std::string value = std::to_string(with_init);
+    out_.rlimits_.push_back({.resource = RLIMIT_NPROC, .value = inside});
+    const std::string value = std::to_string(inside + own_.beside);
     if (!v2_.empty() && write_small(v2_ + "/pids.max", value)) return "cgroup v2";
     const std::string v1 = make_v1("pids");
     if (!v1.empty() && write_small(v1 + "/pids.max", value)) return "cgroup v1";
-    return "rlimit";
+    return own_.by_root ? "" : "rlimit";
   }
 
   std::string hold_cpu(std::uint64_t percent) {
@@ -234,6 +236,7 @@ class LimitSetup {
     return path;
   }
 
+  const OwnProcesses& own_;
   Limits out_;
   std::string v2_;
 };
@@ -258,8 +261,19 @@ std::string Limits::explain_end() const {
 }
 
 std::expected<Limits, Refusal> set_up_limits(const std::vector<lower::PlanLimit>& limits,
-                                             const std::vector<std::string>& accepted) {
-  return LimitSetup().set_up(limits, accepted);
+                                             const std::vector<std::string>& accepted,
+                                             const OwnProcesses& own) {
+  return LimitSetup(own).set_up(limits, accepted);
+}
+
+std::vector<BoundLimit> within_own(std::vector<BoundLimit> limits) {
+  for (BoundLimit& limit : limits) {
+    rlimit own{};
+    const auto resource = static_cast<__rlimit_resource_t>(limit.resource);
+    if (::getrlimit(resource, &own) == 0)
+      limit.value = std::min<std::uint64_t>(limit.value, own.rlim_max);
+  }
+  return limits;
 }
 
 std::uint64_t memory_of_descendants(pid_t pid) {

@@ -62,8 +62,20 @@ class Limits {
   std::optional<std::uint64_t> seconds_;
 };
 
+// Processes of the engine's own that are counted with the server's: in its user namespace, and
+// outside of that in its cgroup.
+struct OwnProcesses {
+  std::uint64_t inside = 1;
+  std::uint64_t beside = 0;
+  bool by_root = false;  // the sandbox has root's uid, whose processes no rlimit counts
+};
+
 [[nodiscard]] std::expected<Limits, Refusal> set_up_limits(
-    const std::vector<lower::PlanLimit>& limits, const std::vector<std::string>& accepted);
+    const std::vector<lower::PlanLimit>& limits, const std::vector<std::string>& accepted,
+    const OwnProcesses& own = {});
+
+// A caller that may do less than the default gives what it has.
+[[nodiscard]] std::vector<BoundLimit> within_own(std::vector<BoundLimit> limits);
 
 // Anonymous and shared memory of a process and all of its descendants, in bytes.
 [[nodiscard]] std::uint64_t memory_of_descendants(pid_t pid);

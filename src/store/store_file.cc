@@ -5,10 +5,10 @@
 #include <initializer_list>
 #include <tuple>
 
+#include "base/base64.h"
 #include "base/digest.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "store/base64.h"
 #include "text/json.h"
 #include "text/json_write.h"
 

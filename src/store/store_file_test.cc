@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/base64.h"
 #include "base/digest.h"
 #include "base/format.h"
-#include "store/base64.h"
 
 namespace capgate::store {
 namespace {

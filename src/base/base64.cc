@@ -1,10 +1,10 @@
-#include "store/base64.h"
+#include "base/base64.h"
 
 #include <cstdint>
 
 #include "base/digest.h"
 
-namespace capgate::store {
+namespace capgate {
 
 std::optional<std::string> decode_base64(std::string_view text) {
   constexpr std::string_view digits =
@@ -27,4 +27,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return out;
 }
 
-}  // namespace capgate::store
+}  // namespace capgate

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-namespace capgate::store {
+namespace capgate {
 
 [[nodiscard]] std::optional<std::string> decode_base64(std::string_view text);
 
-}  // namespace capgate::store
+}  // namespace capgate
