@@ -136,7 +136,7 @@ class Run(unittest.TestCase):
             "write_tmp": "write('/tmp/x')", "write_shm": "write('/dev/shm/x')",
             "user": "[os.getuid(), os.getgid(), os.getgroups()]",
             "caps": "status('Cap')", "locks": "status('NoNewPrivs', 'Seccomp:')",
-            "net": "sorted(name for _, name in socket.if_nameindex())",
+            "net": "[line.split(':')[0].strip() for line in open('/proc/self/net/dev')][2:]",
             "unix": "socket.socket(socket.AF_UNIX).fileno()",
             "env": "sorted(os.environ)",
             "tmp": "os.statvfs('/tmp').f_blocks * os.statvfs('/tmp').f_frsize",
