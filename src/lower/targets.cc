@@ -12,6 +12,7 @@
 #include "lower/oci.h"
 #include "lower/podman.h"
 #include "lower/seatbelt.h"
+#include "lower/systemd.h"
 #include "lower/to_plan.h"
 #include "lower/to_seccomp.h"
 #include "lower/worker.h"
@@ -81,6 +82,12 @@ constexpr Target table[] = {
      .lower = lower_to_seccomp,
      .coverage = &seccomp_coverage,
      .extent = Target::Extent::partial,
+     .files = true},
+    {.name = "systemd",
+     .summary = "a hardened service unit, with the broker as a companion",
+     .lower = lower_to_systemd,
+     .coverage = &systemd_coverage,
+     .holds = Target::Holds::command,
      .files = true},
     {.name = "worker",
      .summary = "options for a Worker of Node, and a module that starts it",

@@ -29,7 +29,7 @@ struct Target {
 inline constexpr std::string_view default_target = "bwrap";
 inline constexpr std::string_view target_names[] = {
     "apparmor", "bwrap", "compose", "docker",   "egress",  "firejail", "landlock",
-    "oci",      "plan",  "podman",  "seatbelt", "seccomp", "worker"};
+    "oci",      "plan",  "podman",  "seatbelt", "seccomp", "systemd",  "worker"};
 
 [[nodiscard]] std::span<const Target> targets();
 [[nodiscard]] const Target* find_target(std::string_view name);
