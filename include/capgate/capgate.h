@@ -153,14 +153,17 @@ CAPGATE_API Expected<Policy> compile(const Manifest& manifest,
 enum class Arch : unsigned char { x86_64, aarch64 };
 
 struct LowerOptions {
-  std::vector<std::string> programs = {};           // bwrap: absolute paths that stay visible
+  std::vector<std::string> programs = {};           // absolute paths that may start
   std::vector<std::string> accept_unenforced = {};  // lower although these cannot be enforced
-  std::string user = "1000:1000";                   // docker: UID:GID inside
-  bool writable_root = false;                       // docker: the image's root stays writable
+  std::string user = "1000:1000";                   // containers: UID:GID inside
+  bool writable_root = false;                       // containers: the root stays writable
   Arch arch = Arch::x86_64;                         // of the system call filter
   std::string image = {};                           // where the artifact names it
   std::vector<std::string> command = {};            // where the artifact holds it
+  std::string broker_image = {};                    // compose, kubernetes: it holds capgate
+  bool rootful = false;                             // podman: root's, not a user's own
   std::string egress_dir = "/run/capgate";          // where `capgate egress` listens
+  unsigned short egress_port = 3128;                // seatbelt: the same, on 127.0.0.1
   std::string egress_target = "spec";               // egress: spec, squid, nftables ...
   bool script = false;                              // seatbelt: with a launcher
   bool pretty = false;                              // indent the JSON
@@ -197,9 +200,21 @@ CAPGATE_API Expected<Artifact> lower(const Policy& policy, std::string_view targ
 
 // One for each target.
 // clang-format off
+inline Expected<Artifact> lower_to_apparmor(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "apparmor", options); }
 inline Expected<Artifact> lower_to_bwrap(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "bwrap", options); }
+inline Expected<Artifact> lower_to_compose(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "compose", options); }
 inline Expected<Artifact> lower_to_docker(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "docker", options); }
+inline Expected<Artifact> lower_to_egress(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "egress", options); }
+inline Expected<Artifact> lower_to_firejail(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "firejail", options); }
+inline Expected<Artifact> lower_to_kubernetes(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "kubernetes", options); }
+inline Expected<Artifact> lower_to_landlock(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "landlock", options); }
+inline Expected<Artifact> lower_to_oci(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "oci", options); }
 inline Expected<Artifact> lower_to_plan(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "plan", options); }
+inline Expected<Artifact> lower_to_podman(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "podman", options); }
+inline Expected<Artifact> lower_to_seatbelt(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "seatbelt", options); }
+inline Expected<Artifact> lower_to_seccomp(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "seccomp", options); }
+inline Expected<Artifact> lower_to_systemd(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "systemd", options); }
+inline Expected<Artifact> lower_to_worker(const Policy& policy, const LowerOptions& options = {}) noexcept { return lower(policy, "worker", options); }
 // clang-format on
 
 // "0.1.0", of the library that is linked.

@@ -6,13 +6,13 @@
 #include "cli/exit.h"
 #include "cli/load.h"
 #include "cli/lower_options.h"
+#include "lower/choices.h"
 #include "lower/targets.h"
 
 namespace capgate::cli {
 namespace {
 
 constexpr std::string_view archs[] = {"x86_64", "aarch64"};
-constexpr std::string_view egress_targets[] = {"spec", "squid", "nftables", "envoy", "mitmproxy"};
 
 constexpr Option options[] = {
     {.name = "--target",
@@ -46,7 +46,7 @@ constexpr Option options[] = {
     {.name = "--egress-target",
      .value = "NAME",
      .help = "egress: spec (default), squid, nftables, envoy or mitmproxy",
-     .choices = egress_targets},
+     .choices = lower::egress_targets},
     {.name = "--egress-port",
      .value = "PORT",
      .help = "seatbelt: where `capgate egress` listens on 127.0.0.1 (3128)"},

@@ -40,7 +40,7 @@ class Reader {
     void (Reader::*read)(Value value);
   };
   static const Key request_keys[6];
-  static const Key option_keys[14];
+  static const Key option_keys[17];
 
   void complain(Value value, std::string message, std::string help) {
     const auto at = source_.position(value.span().begin);
@@ -129,6 +129,16 @@ class Reader {
   void read_user(Value value) { read_text(value, request_.lower.user); }
   void read_writable_root(Value value) { read_flag(value, request_.lower.writable_root); }
   void read_image(Value value) { read_text(value, request_.lower.image); }
+  void read_broker_image(Value value) { read_text(value, request_.lower.broker_image); }
+  void read_rootful(Value value) { read_flag(value, request_.lower.rootful); }
+  void read_egress_port(Value value) {
+    const auto port = value.is(Kind::number) ? parse_decimal(value.text()) : std::nullopt;
+    if (!port || *port == 0 || *port > UINT16_MAX) {
+      complain(value, "this is a port", "write a number from 1 to 65535");
+      return;
+    }
+    request_.lower.egress_port = static_cast<unsigned short>(*port);
+  }
   void read_command(Value value) { read_texts(value, request_.lower.command); }
   void read_egress_dir(Value value) { read_text(value, request_.lower.egress_dir); }
   void read_egress_target(Value value) { read_text(value, request_.lower.egress_target); }
@@ -154,13 +164,23 @@ const Reader::Key Reader::request_keys[] = {
 };
 
 const Reader::Key Reader::option_keys[] = {
-    {"tool", &Reader::read_tool},         {"variables", &Reader::read_variables},
-    {"seal", &Reader::read_seal},         {"validators", &Reader::read_validators},
-    {"programs", &Reader::read_programs}, {"acceptUnenforced", &Reader::read_accepted},
-    {"user", &Reader::read_user},         {"writableRoot", &Reader::read_writable_root},
-    {"arch", &Reader::read_arch},         {"image", &Reader::read_image},
-    {"command", &Reader::read_command},   {"egressDir", &Reader::read_egress_dir},
-    {"script", &Reader::read_script},     {"egressTarget", &Reader::read_egress_target},
+    {"tool", &Reader::read_tool},
+    {"variables", &Reader::read_variables},
+    {"seal", &Reader::read_seal},
+    {"validators", &Reader::read_validators},
+    {"programs", &Reader::read_programs},
+    {"acceptUnenforced", &Reader::read_accepted},
+    {"user", &Reader::read_user},
+    {"writableRoot", &Reader::read_writable_root},
+    {"arch", &Reader::read_arch},
+    {"image", &Reader::read_image},
+    {"command", &Reader::read_command},
+    {"egressDir", &Reader::read_egress_dir},
+    {"brokerImage", &Reader::read_broker_image},
+    {"rootful", &Reader::read_rootful},
+    {"egressPort", &Reader::read_egress_port},
+    {"script", &Reader::read_script},
+    {"egressTarget", &Reader::read_egress_target},
 };
 
 }  // namespace

@@ -44,8 +44,11 @@ Expected<lower::Options> read_options(lower::Options out, const lower::Target& t
   out.arch = options.arch == Arch::aarch64 ? lower::Arch::aarch64 : lower::Arch::x86_64;
   out.programs = options.programs;
   out.image = options.image;
+  out.broker_image = options.broker_image;
+  out.rootful = options.rootful;
   out.command = options.command;
   out.egress_dir = options.egress_dir;
+  out.egress_port = options.egress_port;
   out.egress_target = options.egress_target;
   out.script = options.script;
   if (auto mistake = lower::settle_options(target, out, "")) {

@@ -94,11 +94,18 @@ Mistake check_command(const Target& target, const Options& options) {
                        .help = "write the command as a program and its arguments"};
 }
 
+Mistake check_egress_target(std::string_view name, std::string_view dashes) {
+  if (std::ranges::find(egress_targets, name) != std::end(egress_targets)) return std::nullopt;
+  return cannot_be(format("{}egress-target", dashes), name,
+                   "write spec, squid, nftables, envoy or mitmproxy");
+}
+
 }  // namespace
 
 std::optional<OptionMistake> settle_options(const Target& target, Options& options,
                                             std::string_view dashes) {
   if (auto mistake = settle_paths(options, dashes)) return mistake;
+  if (auto mistake = check_egress_target(options.egress_target, dashes)) return mistake;
   if (auto mistake = check_container(target, options, dashes)) return mistake;
   return check_command(target, options);
 }

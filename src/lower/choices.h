@@ -13,6 +13,9 @@
 
 namespace capgate::lower {
 
+inline constexpr std::string_view egress_targets[] = {"spec", "squid", "nftables", "envoy",
+                                                      "mitmproxy"};
+
 struct OptionMistake {
   std::string message;
   std::string help;

@@ -27,10 +27,14 @@ EXPORTED = re.compile(r"capgate_(call|free|version)|_ZNK?7capgate2v0\w+")
 # What `capgate compile` calls an option, and what a request does.
 OPTIONS = {"--tool": "tool", "--user": "user", "--arch": "arch", "--seal": "seal",
            "--writable-root": "writableRoot", "--program": "programs",
-           "--accept-unenforced": "acceptUnenforced"}
+           "--accept-unenforced": "acceptUnenforced", "--image": "image",
+           "--broker-image": "brokerImage", "--rootful": "rootful", "--egress-dir": "egressDir",
+           "--egress-port": "egressPort", "--egress-target": "egressTarget",
+           "--script": "script"}
 REPEATABLE = {"--program", "--accept-unenforced"}
 # What a request says in another way, and what is for people.
-OTHER_WORDS = {"--target", "--set", "--validators", "--pretty", "--explain", "--json", "--help"}
+OTHER_WORDS = {"--target", "--set", "--validators", "--pretty", "--explain", "--json", "--help",
+               "--output"}
 # A string of JSON holds text, and a request's validators are not a file of their own.
 NO_REQUEST = {"bad-json-invalid-utf8", "bad-json-overlong-utf8", "bad-json-utf16",
               "bad-validators-shape"}
@@ -46,7 +50,8 @@ def run(*command, **options):
 
 
 def words_of(folder, target=None):
-    files = ["options.txt"] + ([f"{target}.options.txt"] if target else [])
+    files = ["options.txt"] + ([f"{target}.options.txt", f"../{target}.options.txt"] if target
+                               else [])
     return [word for name in files if (folder / name).exists()
             for word in (folder / name).read_text().splitlines() if word]
 
@@ -55,6 +60,9 @@ def request_of(folder, words, target):
     """What asks the library for the same as these words ask the program."""
     path = next(folder.glob("manifest.*"))
     options = {}
+    if "--" in words:
+        at = words.index("--")
+        words, options["command"] = words[:at], words[at + 1:]
     for word in words:
         name, _, value = word.partition("=")
         if name == "--target":
@@ -74,7 +82,7 @@ def request_of(folder, words, target):
 
 def capgate_compile(folder, words, *more):
     path = next(folder.glob("manifest.*"))
-    return subprocess.run([CAPGATE, "compile", path.name, *words, *more], cwd=folder, check=False,
+    return subprocess.run([CAPGATE, "compile", path.name, *more, *words], cwd=folder, check=False,
                           capture_output=True, timeout=SECONDS)
 
 
@@ -105,7 +113,7 @@ class LibraryCase(unittest.TestCase):
 
 
 def targets():
-    return [line.split()[0] for line in run(CAPGATE, "targets").decode().splitlines()]
+    return [target["name"] for target in json.loads(run(CAPGATE, "targets", "--json"))]
 
 
 class Installed(LibraryCase):
@@ -258,17 +266,17 @@ class Goldens(LibraryCase):
 
     def test_artifacts_have_the_same_bytes(self):
         compared = 0
-        for folder in sorted(GOLDEN.glob("[!b]*")) + [GOLDEN / "brave-search"]:
+        for folder in sorted(GOLDEN.glob("[!b]*/")) + [GOLDEN / "brave-search"]:
             for target in targets():
                 words = words_of(folder, target)
-                done = capgate_compile(folder, words, "--target", target)
+                done = capgate_compile(folder, [f"--target={target}", *words])
                 with self.subTest(folder.name, target=target):
                     answer = self.answer(folder, words, target)
                     if done.returncode == 0:
                         self.assertEqual(answer, SUCCESS + done.stdout.rstrip(b"\n") + b"}")
                         compared += 1
                     else:
-                        self.assert_same_mistakes(answer, folder, [*words, f"--target={target}"])
+                        self.assert_same_mistakes(answer, folder, [f"--target={target}", *words])
         self.assertGreater(compared, 40)
 
     def test_refusals_have_the_same_diagnostics(self):
