@@ -87,10 +87,12 @@ Mistake check_command(const Target& target, const Options& options) {
                          .help = "the command is added where the artifact is used"};
   }
   const bool odd = std::ranges::any_of(options.command, [](const std::string& word) {
-    return word.empty() || std::ranges::any_of(word, is_control);
+    return std::ranges::any_of(word, is_control);
   });
-  if (!odd) return std::nullopt;
-  return OptionMistake{.message = "a word of the command is empty or holds control characters",
+  const bool nameless = !options.command.empty() && options.command.front().empty();
+  if (!odd && !nameless) return std::nullopt;
+  return OptionMistake{.message = odd ? "a word of the command holds control characters"
+                                      : "the command's program has no name",
                        .help = "write the command as a program and its arguments"};
 }
 
