@@ -194,8 +194,9 @@ class Oci {
     }
     for (const auto& grant : policy_.clocks) {
       if (grant.capability.source != core::ClockCapability::Source::tzdata) continue;
-      bind("/usr/share/zoneinfo", {"ro"});
-      bind("/etc/localtime", {"ro"});
+      for (const std::string_view path : {"/usr/share/zoneinfo", "/etc/localtime"}) {
+        if (!is_granted(policy_, path)) bind(path, {"ro"});
+      }
     }
     if (uses_forwarder(policy_)) bind(input_.options.egress_dir, {"ro"}, forwarder_directory);
     json_.end_array();

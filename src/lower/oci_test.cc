@@ -138,6 +138,11 @@ TEST(Oci, LimitsComeFromThePolicy) {
   EXPECT_TRUE(has(config.mount("/tmp", "tmpfs"), "size=1048576"));
 }
 
+TEST(Oci, AClockIsMountedOnce) {
+  EXPECT_EQ(Config({"clock:tzdata"}).items("mounts").size(), 6U);
+  EXPECT_EQ(Config({"clock:tzdata", "fs:read:/usr/share/zoneinfo/**"}).items("mounts").size(), 6U);
+}
+
 TEST(Oci, TheUserOutsideIsChosen) {
   const Config config({}, {.user = "7:8"});
   EXPECT_EQ(config.items("linux.uidMappings").front().find("hostID")->text(), "7");

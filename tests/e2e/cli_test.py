@@ -84,8 +84,10 @@ class Help(CliCase):
         self.assertEqual(self.run_capgate("version", code=0).stdout, done.stdout)
 
     def test_the_targets_can_be_used(self):
+        """With what every target keeps: not each knows variables."""
+        plain = self.tree.file("plain.json", json.dumps(launch.server("fs:read:/srv/a")))
         for target in json.loads(self.run_capgate("targets", "--json", code=0).stdout):
-            self.run_capgate("compile", self.good, "--target", target["name"],
+            self.run_capgate("compile", plain, "--target", target["name"],
                              *words_of_target(target["name"]), code=0)
 
 

@@ -18,7 +18,8 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP, MODE_FILTER = 38, 22, 2
 
 # Landlock ABI 5, which is what landrun asks for.
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE, IOCTL_DEV = (1 << n for n in (0, 1, 2, 3, 14, 15))
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1, 2, 4, 8
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
 CHANGE_DIRECTORY = 0x3ff0  # make and remove what a directory can hold, and move it between them
 HANDLED_FILES = 0xffff
 BIND_TCP, CONNECT_TCP = 1, 2

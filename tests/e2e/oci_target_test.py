@@ -15,6 +15,8 @@ from oci_runtime import CRUN, RUNC, Bundle
 USER = f"{launch.ORDINARY}:{launch.ORDINARY}"
 STARTERS = {"RuncByRoot": (RUNC, 0), "RuncByUser": (RUNC, launch.ORDINARY),
             "CrunByRoot": (CRUN, 0), "CrunByUser": (CRUN, launch.ORDINARY)}
+# How those mounts of goldens end that are files.
+FILES = (".jsonl", "bus", "socket", "localtime")
 THREADS = """
 import threading
 stop = threading.Event()
@@ -160,7 +162,7 @@ class Goldens(OciCase):
                 config = json.load(file)
             for mount in config["mounts"]:
                 if mount["type"] == "bind":
-                    is_file = mount["destination"].endswith((".jsonl", "bus", "socket", "localtime"))
+                    is_file = mount["destination"].endswith(FILES)
                     mount["source"] = sources[is_file]
             config["mounts"].insert(0, {"destination": "/usr", "type": "bind", "source": "/usr",
                                         "options": ["bind", "ro"]})
@@ -270,7 +272,8 @@ class Egress(OciCase, ServiceCase):
                                         ["connect", "192.0.2.1", 443], ["interfaces"]))
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         fork, unix, thread, outside, interfaces = json.loads(done.stdout)
-        self.assertEqual((fork, thread, outside, interfaces), ("EPERM", "done", "ENETUNREACH", ["lo"]))
+        self.assertEqual((fork, thread, outside, interfaces),
+                         ("EPERM", "done", "ENETUNREACH", ["lo"]))
         self.assertNotEqual(unix, "done")
 
     def test_without_the_service_nothing_starts(self):
