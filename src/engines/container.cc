@@ -141,6 +141,14 @@ bool holds(const text::Value& info, Kind kind, std::string_view limit) {
   return false;
 }
 
+// docker's `info` succeeds without a daemon, and says so inside.
+std::string server_error(const text::Value& info) {
+  const auto errors = info.find("ServerErrors");
+  if (!errors || !errors->is(text::Kind::array)) return {};
+  for (const text::Value error : errors->elements()) return std::string(error.text());
+  return {};
+}
+
 std::string mechanism_of(std::string_view limit, std::string_view engine) {
   if (limit == "files") return format("{}: rlimit", engine);
   if (limit == "disk") return "size of the private /tmp";
@@ -157,6 +165,10 @@ std::expected<std::vector<sandbox::HeldLimit>, Refusal> held_limits(
   if (told.status != 0 || !info || !info->root().is(text::Kind::object)) {
     return refuse(format("{} does not answer: {}", engine, last_line(told.output)),
                   format("try: {} info", engine));
+  }
+  if (const std::string error = server_error(info->root()); !error.empty()) {
+    return refuse(format("{} does not answer: {}", engine, last_line(error)),
+                  format("start it, and see that you may use it: {} info", engine));
   }
   std::vector<sandbox::HeldLimit> out;
   for (const lower::PlanLimit& limit : run.session.artifact.plan->limits) {
