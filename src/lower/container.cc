@@ -1,5 +1,7 @@
 #include "lower/container.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/ranges.h"
 #include "core/sensitive.h"
@@ -81,7 +83,9 @@ class Planner {
     out_.pids = limit(LimitCapability::Kind::pids);
   }
 
+  // Engines refuse two mounts at one place: the first stands, which is the more particular grant.
   void mount(std::string_view path, Access access, const core::Origins& origins) {
+    if (std::ranges::find(out_.mounts, path, &ContainerMount::target) != out_.mounts.end()) return;
     out_.mounts.push_back({.source = std::string(path),
                            .target = std::string(path),
                            .access = access,

@@ -39,6 +39,11 @@ TEST(Docker, D18TmpIsAlwaysPrivateWithGrantsOnTop) {
   EXPECT_EQ(std::ranges::count(docker.argv(), "--mount"), 1);
 }
 
+TEST(Docker, OnePlaceHasOneMount) {
+  const Lowered docker("docker", {"fs:read:/usr/share/zoneinfo/**", "clock:tzdata"});
+  EXPECT_EQ(std::ranges::count(docker.argv(), "--mount"), 2);
+}
+
 TEST(Docker, LimitsComeFromThePolicy) {
   const Lowered docker("docker", {"limit:memory:512M", "limit:pids:32", "limit:files:64",
                                   "limit:cpu:150%", "limit:disk:1M"});

@@ -106,6 +106,18 @@ bool reset_signals() {
   give_up(wire::control_fd, "running it");
 }
 
+// Container engines hide clone3, whose flags a filter cannot see; clone does as much here. The
+// memory is not shared, so that the child may return from this function as well.
+long fork_with_pidfd(int& pidfd) {
+  clone_args args{};
+  args.flags = CLONE_PIDFD | CLONE_VFORK;
+  args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
+  args.exit_signal = SIGCHLD;
+  const long pid = ::syscall(SYS_clone3, &args, sizeof(args));
+  if (pid >= 0 || errno != ENOSYS) return pid;
+  return ::syscall(SYS_clone, args.flags | args.exit_signal, nullptr, &pidfd, nullptr, nullptr);
+}
+
 std::string words_of(const siginfo_t& info) {
   if (info.si_code == CLD_EXITED) return format("exit status {}", info.si_status);
   return format("signal {}", info.si_status);
@@ -137,12 +149,8 @@ std::expected<void, Refusal> Broker::start() {
     secrets = *std::move(pipe);
   }
   int pidfd = -1;
-  clone_args args{};
-  args.flags = CLONE_PIDFD | CLONE_VFORK;
-  args.pidfd = reinterpret_cast<std::uint64_t>(&pidfd);
-  args.exit_signal = SIGCHLD;
   const pid_t self = ::getpid();
-  const long pid = ::syscall(SYS_clone3, &args, sizeof(args));
+  const long pid = fork_with_pidfd(pidfd);
   if (pid == 0) run_child({parts_, inner.get(), secrets.get(), self});
   if (pid < 0) {
     return std::unexpected(refusal(format("cannot start capgate-broker: {}", std::strerror(errno)),

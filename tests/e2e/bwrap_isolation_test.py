@@ -150,7 +150,7 @@ class Network(BwrapCase):
             self.assertEqual(self.attempt([], ("connect", host, port)), ["ECONNREFUSED"])
 
     def test_there_is_no_way_out(self):
-        results = self.attempt(["net:connect:*"], ("connect", "192.0.2.1", 443),
+        results = self.attempt([], ("connect", "192.0.2.1", 443),
                                ("send_datagram", "192.0.2.1", 53))
         self.assertEqual(results, ["ENETUNREACH", "ENETUNREACH"])
 

@@ -63,12 +63,14 @@ def become(uid):
 
 
 @contextlib.contextmanager
-def descriptor_files(artifact, values):
-    """One open file for each descriptor of the artifact, as (number, file)."""
+def descriptor_files(artifact, values, owner=0):
+    """One open file for each descriptor of the artifact, as (number, file). Some programs open it
+    again by its name in /dev/fd, so it belongs to whoever runs them."""
     with contextlib.ExitStack() as stack:
         files = []
         for entry in artifact["fds"]:
             file = stack.enter_context(tempfile.TemporaryFile())
+            os.fchown(file.fileno(), owner, owner)
             file.write(descriptor_contents(entry, values))
             file.seek(0)
             files.append((entry["fd"], file))
@@ -89,9 +91,10 @@ def low_descriptors_taken():
             os.close(fd)
 
 
-def start(command, artifact, *, uid=0, env=None, values=None):
-    """Starts `command` with the artifact's descriptors, as user `uid`, with pipes to talk to it."""
-    with descriptor_files(artifact, values or {}) as files, low_descriptors_taken():
+def start(command, artifact, *, uid=0, owner=None, env=None, values=None):
+    """Starts `command` with the artifact's descriptors, as user `uid`, with pipes to talk to it.
+    `owner` is whose the descriptors' files are, where the command becomes another user itself."""
+    with descriptor_files(artifact, values or {}, uid if owner is None else owner) as files, low_descriptors_taken():
         def become_the_launcher():
             # Away from the low numbers first: a source may sit where another one's target is.
             high = [(os.dup2(file.fileno(), 2 * FIRST_FREE_FD + fd), fd) for fd, file in files]

@@ -73,7 +73,7 @@ class Podman:
         """`podman run FLAGS IMAGE PREFIX COMMAND` with the artifact's flags and descriptors."""
         words = [*self.client(env or {}), "run", *self._for_this_machine(), *artifact["argv"],
                  self.image, *artifact.get("commandPrefix", []), *command]
-        return launch.finish(launch.start(words, artifact), stdin)
+        return launch.finish(launch.start(words, artifact, owner=self.uid), stdin)
 
     def client(self, env=None):
         """The words that every podman command of this engine starts with."""
