@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "engines/server.h"
 #include "sandbox/network.h"
+#include "secrets/secret.h"
 #include "text/json.h"
 
 namespace capgate::engines {
@@ -202,7 +203,11 @@ class ContainerServer : public Server {
   ContainerServer(ContainerServer&&) = delete;
   ContainerServer& operator=(ContainerServer&&) = delete;
   ~ContainerServer() override {
-    for (const Process& helper : helpers_) (void)reap(helper);
+    // Whoever it was for has ended.
+    for (const Process& helper : helpers_) {
+      ::syscall(SYS_pidfd_send_signal, helper.pidfd.get(), SIGKILL, nullptr, 0);
+      (void)reap(helper);
+    }
     if (may_be_left_) remove();
   }
 
@@ -224,7 +229,10 @@ class ContainerServer : public Server {
       start.environment.push_back(TRY(declared_variable(name, parts_.prepared)));
     }
     may_be_left_ = true;
-    process_ = TRY(start_process(start));
+    auto started = start_process(start);
+    for (std::string& variable : start.environment) secrets::wipe(variable);
+    if (!started) return std::unexpected(std::move(started).error());
+    process_ = *std::move(started);
     errors_ = std::move(errors.read);
     return {};
   }
