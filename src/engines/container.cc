@@ -19,6 +19,7 @@
 #include "base/text.h"
 #include "engines/server.h"
 #include "sandbox/network.h"
+#include "secrets/secret.h"
 #include "text/json.h"
 
 namespace capgate::engines {
@@ -141,6 +142,14 @@ bool holds(const text::Value& info, Kind kind, std::string_view limit) {
   return false;
 }
 
+// docker's `info` succeeds without a daemon, and says so inside.
+std::string server_error(const text::Value& info) {
+  const auto errors = info.find("ServerErrors");
+  if (!errors || !errors->is(text::Kind::array)) return {};
+  for (const text::Value error : errors->elements()) return std::string(error.text());
+  return {};
+}
+
 std::string mechanism_of(std::string_view limit, std::string_view engine) {
   if (limit == "files") return format("{}: rlimit", engine);
   if (limit == "disk") return "size of the private /tmp";
@@ -157,6 +166,10 @@ std::expected<std::vector<sandbox::HeldLimit>, Refusal> held_limits(
   if (told.status != 0 || !info || !info->root().is(text::Kind::object)) {
     return refuse(format("{} does not answer: {}", engine, last_line(told.output)),
                   format("try: {} info", engine));
+  }
+  if (const std::string error = server_error(info->root()); !error.empty()) {
+    return refuse(format("{} does not answer: {}", engine, last_line(error)),
+                  format("start it, and see that you may use it: {} info", engine));
   }
   std::vector<sandbox::HeldLimit> out;
   for (const lower::PlanLimit& limit : run.session.artifact.plan->limits) {
@@ -190,7 +203,11 @@ class ContainerServer : public Server {
   ContainerServer(ContainerServer&&) = delete;
   ContainerServer& operator=(ContainerServer&&) = delete;
   ~ContainerServer() override {
-    for (const Process& helper : helpers_) (void)reap(helper);
+    // Whoever it was for has ended.
+    for (const Process& helper : helpers_) {
+      ::syscall(SYS_pidfd_send_signal, helper.pidfd.get(), SIGKILL, nullptr, 0);
+      (void)reap(helper);
+    }
     if (may_be_left_) remove();
   }
 
@@ -212,7 +229,10 @@ class ContainerServer : public Server {
       start.environment.push_back(TRY(declared_variable(name, parts_.prepared)));
     }
     may_be_left_ = true;
-    process_ = TRY(start_process(start));
+    auto started = start_process(start);
+    for (std::string& variable : start.environment) secrets::wipe(variable);
+    if (!started) return std::unexpected(std::move(started).error());
+    process_ = *std::move(started);
     errors_ = std::move(errors.read);
     return {};
   }
