@@ -12,6 +12,7 @@ namespace capgate::cli {
 namespace {
 
 constexpr std::string_view archs[] = {"x86_64", "aarch64"};
+constexpr std::string_view network_policies[] = {"kubernetes", "cilium"};
 constexpr std::string_view egress_targets[] = {"spec", "squid", "nftables", "envoy", "mitmproxy"};
 
 constexpr Option options[] = {
@@ -38,6 +39,13 @@ constexpr Option options[] = {
     {.name = "--user", .value = "UID:GID", .help = "docker: the user inside (1000:1000)"},
     {.name = "--writable-root", .help = "docker: leave the image's root writable"},
     {.name = "--image", .value = "REF", .help = "the server's image, where the artifact names it"},
+    {.name = "--broker-image",
+     .value = "REF",
+     .help = "kubernetes: an image that holds capgate, for net:connect"},
+    {.name = "--network-policy",
+     .value = "KIND",
+     .help = "kubernetes: kubernetes (default) or cilium, which also holds the broker to names",
+     .choices = network_policies},
     {.name = "--egress-dir",
      .value = "DIR",
      .help = "where `capgate egress` listens on the host (/run/capgate)"},

@@ -59,6 +59,14 @@ Read read_container(const Arguments& arguments, lower::Options& out, Output& out
     }
     out.image = *image;
   }
+  if (const auto image = arguments.value("--broker-image")) {
+    if (!is_image(*image)) {
+      return std::unexpected(usage_error(format("--broker-image cannot be {}", quoted(*image)),
+                                         "write a reference: --broker-image ghcr.io/me/capgate:1.0",
+                                         output));
+    }
+    out.broker_image = *image;
+  }
   if (const auto directory = arguments.value("--egress-dir")) {
     auto path = core::parse_plain_path(*directory);
     if (!path || *path == "/") {
@@ -110,6 +118,7 @@ Read read_lower_options(const Arguments& arguments, const lower::Target& target,
   if (arguments.value("--arch") == "aarch64") out.arch = lower::Arch::aarch64;
   out.writable_root = arguments.has("--writable-root");
   out.script = arguments.has("--script");
+  out.cilium = arguments.value("--network-policy") == "cilium";
   if (const auto name = arguments.value("--egress-target")) out.egress_target = *name;
   TRY(read_programs(arguments, out, output));
   TRY(read_container(arguments, out, output));

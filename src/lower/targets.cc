@@ -4,6 +4,7 @@
 
 #include "lower/bwrap.h"
 #include "lower/docker.h"
+#include "lower/kubernetes.h"
 #include "lower/systemd.h"
 #include "lower/to_plan.h"
 
@@ -13,6 +14,8 @@ namespace {
 constexpr Target table[] = {
     {"bwrap", "flags for bubblewrap, ready for execFile", lower_to_bwrap, &bwrap_coverage},
     {"docker", "flags for docker run", lower_to_docker, &docker_coverage},
+    {"kubernetes", "a restricted Deployment, its policies and its egress", lower_to_kubernetes,
+     &kubernetes_coverage, Target::Extent::whole, Target::Holds::image, true},
     {"plan", "what capgate's own engine carries out", lower_to_plan, &plan_coverage},
     {"systemd", "hardened units: a socket, the server, its egress", lower_to_systemd,
      &systemd_coverage, Target::Extent::whole, Target::Holds::command, true},

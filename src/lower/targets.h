@@ -26,7 +26,7 @@ struct Target {
   bool files = false;  // the artifact has files, besides argv or instead of it
 };
 
-inline constexpr std::string_view target_names[] = {"bwrap", "docker", "plan", "systemd"};
+inline constexpr std::string_view target_names[] = {"bwrap", "docker", "kubernetes", "plan", "systemd"};
 
 [[nodiscard]] std::span<const Target> targets();  // the first one is the default
 [[nodiscard]] const Target* find_target(std::string_view name);
