@@ -21,8 +21,7 @@ constexpr std::string_view public_v4_except[] = {
     "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4",   "240.0.0.0/4"};
 constexpr std::string_view public_v6 = "2000::/3";
 constexpr std::string_view public_v6_except[] = {"2001:db8::/32", "2002::/16"};
-constexpr std::string_view private_v6[] = {"::/3", "2001:db8::/32", "2002::/16", "fc00::/6",
-                                           "ff00::/8"};
+constexpr std::string_view private_v6[] = {"::/3", "2001:db8::/32", "2002::/16", "fc00::/6"};
 constexpr std::string_view site_blocks[] = {"10.0.0.0/8", "100.64.0.0/10", "172.16.0.0/12",
                                             "192.168.0.0/16", "fc00::/7"};
 
