@@ -263,7 +263,8 @@ TEST(GoldenArtifacts, EveryPodmanArgvIsClosedAsPrinted) {
 // D24, D28: every artifact says what it comes from and what it leaves out.
 TEST(GoldenArtifacts, EveryArtifactHasTheWholeShape) {
   for (const std::string_view file :
-       {"bwrap.json", "compose.json", "docker.json", "plan.json", "podman.json"}) {
+       {"bwrap.json", "compose.json", "docker.json", "kubernetes.json", "plan.json", "podman.json",
+        "systemd.json"}) {
     for (const fs::path& path : goldens(file)) {
       SCOPED_TRACE(path);
       const text::Document document = read_document(path);

@@ -162,6 +162,7 @@ struct LowerOptions {
   std::vector<std::string> command = {};            // where the artifact holds it
   std::string broker_image = {};                    // compose, kubernetes: it holds capgate
   bool rootful = false;                             // podman: root's, not a user's own
+  bool cilium = false;                              // kubernetes: with names in its policy
   std::string egress_dir = "/run/capgate";          // where `capgate egress` listens
   unsigned short egress_port = 3128;                // seatbelt: the same, on 127.0.0.1
   std::string egress_target = "spec";               // egress: spec, squid, nftables ...

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::string_view archs[] = {"x86_64", "aarch64"};
 
+constexpr std::string_view network_policies[] = {"kubernetes", "cilium"};
+
 constexpr Option options[] = {
     {.name = "--target",
      .value = "NAME",
@@ -38,7 +40,13 @@ constexpr Option options[] = {
     {.name = "--user", .value = "UID:GID", .help = "containers: the user inside (1000:1000)"},
     {.name = "--writable-root", .help = "containers: leave the image's root writable"},
     {.name = "--rootful", .help = "podman: for root's podman, not a user's own"},
-    {.name = "--broker-image", .value = "REF", .help = "compose: an image that holds capgate"},
+    {.name = "--broker-image",
+     .value = "REF",
+     .help = "compose, kubernetes: an image that holds capgate, for net:connect"},
+    {.name = "--network-policy",
+     .value = "KIND",
+     .help = "kubernetes: kubernetes (default) or cilium, which also holds the broker to names",
+     .choices = network_policies},
     {.name = "--image", .value = "REF", .help = "the server's image, where the artifact names it"},
     {.name = "--egress-dir",
      .value = "DIR",

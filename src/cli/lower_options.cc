@@ -14,6 +14,7 @@ std::expected<void, int> read_lower_options(const Arguments& arguments, const lo
   if (arguments.value("--arch") == "aarch64") out.arch = lower::Arch::aarch64;
   out.writable_root = arguments.has("--writable-root");
   out.rootful = arguments.has("--rootful");
+  out.cilium = arguments.value("--network-policy") == "cilium";
   out.script = arguments.has("--script");
   out.programs = arguments.values("--program");
   out.command.assign(arguments.operands.begin() + 1, arguments.operands.end());

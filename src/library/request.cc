@@ -40,7 +40,7 @@ class Reader {
     void (Reader::*read)(Value value);
   };
   static const Key request_keys[6];
-  static const Key option_keys[17];
+  static const Key option_keys[18];
 
   void complain(Value value, std::string message, std::string help) {
     const auto at = source_.position(value.span().begin);
@@ -131,6 +131,13 @@ class Reader {
   void read_image(Value value) { read_text(value, request_.lower.image); }
   void read_broker_image(Value value) { read_text(value, request_.lower.broker_image); }
   void read_rootful(Value value) { read_flag(value, request_.lower.rootful); }
+  void read_network_policy(Value value) {
+    const std::string_view name = value.is(Kind::string) ? value.text() : "";
+    if (name != "kubernetes" && name != "cilium") {
+      complain(value, "there is no such kind of policy", "write kubernetes or cilium");
+    }
+    request_.lower.cilium = name == "cilium";
+  }
   void read_egress_port(Value value) {
     const auto port = value.is(Kind::number) ? parse_decimal(value.text()) : std::nullopt;
     if (!port || *port == 0 || *port > UINT16_MAX) {
@@ -178,6 +185,7 @@ const Reader::Key Reader::option_keys[] = {
     {"egressDir", &Reader::read_egress_dir},
     {"brokerImage", &Reader::read_broker_image},
     {"rootful", &Reader::read_rootful},
+    {"networkPolicy", &Reader::read_network_policy},
     {"egressPort", &Reader::read_egress_port},
     {"script", &Reader::read_script},
     {"egressTarget", &Reader::read_egress_target},

@@ -46,6 +46,7 @@ Expected<lower::Options> read_options(lower::Options out, const lower::Target& t
   out.image = options.image;
   out.broker_image = options.broker_image;
   out.rootful = options.rootful;
+  out.cilium = options.cilium;
   out.command = options.command;
   out.egress_dir = options.egress_dir;
   out.egress_port = options.egress_port;

@@ -100,6 +100,7 @@ void write_options(JsonWriter& json, const Options& options) {
   json.key("options").begin_object();
   json.key("arch").string(arch_name(options.arch));
   if (!options.broker_image.empty()) json.key("brokerImage").string(options.broker_image);
+  if (options.cilium) json.key("networkPolicy").string("cilium");
   if (!options.command.empty()) write_strings(json, "command", options.command);
   if (options.egress_dir != defaults.egress_dir) json.key("egressDir").string(options.egress_dir);
   if (options.egress_port != defaults.egress_port) {

@@ -36,8 +36,9 @@ struct Options {
   std::string user = "1000:1000";           // --user, for docker
   bool writable_root = false;               // --writable-root, for docker
   std::string image;                        // --image, where the artifact names it
-  std::string broker_image;                 // --broker-image, for compose
+  std::string broker_image;                 // --broker-image, for compose, kubernetes
   bool rootful = false;                     // --rootful, for podman
+  bool cilium = false;                      // --network-policy cilium, for kubernetes
   std::vector<std::string> command;         // what follows --, where the artifact holds it
   std::string egress_target = "spec";       // --egress-target, for egress
   std::string egress_dir = "/run/capgate";  // --egress-dir: where `capgate egress` listens

@@ -8,6 +8,7 @@
 #include "lower/docker.h"
 #include "lower/egress.h"
 #include "lower/firejail.h"
+#include "lower/kubernetes.h"
 #include "lower/landlock.h"
 #include "lower/oci.h"
 #include "lower/podman.h"
@@ -53,6 +54,12 @@ constexpr Target table[] = {
      .coverage = &firejail_coverage,
      .extent = Target::Extent::partial,
      .files = true},
+    {.name = "kubernetes",
+     .summary = "a restricted Deployment, its policies and its egress",
+     .lower = lower_to_kubernetes,
+     .coverage = &kubernetes_coverage,
+     .holds = Target::Holds::image,
+     .files = true},
     {.name = "landlock",
      .summary = "flags for landrun",
      .lower = lower_to_landlock,
@@ -84,7 +91,7 @@ constexpr Target table[] = {
      .extent = Target::Extent::partial,
      .files = true},
     {.name = "systemd",
-     .summary = "a hardened service unit, with the broker as a companion",
+     .summary = "hardened units: a socket, the server, its egress",
      .lower = lower_to_systemd,
      .coverage = &systemd_coverage,
      .holds = Target::Holds::command,

@@ -28,7 +28,7 @@ struct Target {
 
 inline constexpr std::string_view default_target = "bwrap";
 inline constexpr std::string_view target_names[] = {
-    "apparmor", "bwrap", "compose", "docker",   "egress",  "firejail", "landlock",
+    "apparmor", "bwrap", "compose", "docker",   "egress",  "firejail", "kubernetes", "landlock",
     "oci",      "plan",  "podman",  "seatbelt", "seccomp", "systemd",  "worker"};
 
 [[nodiscard]] std::span<const Target> targets();

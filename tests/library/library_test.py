@@ -30,7 +30,7 @@ OPTIONS = {"--tool": "tool", "--user": "user", "--arch": "arch", "--seal": "seal
            "--accept-unenforced": "acceptUnenforced", "--image": "image",
            "--broker-image": "brokerImage", "--rootful": "rootful", "--egress-dir": "egressDir",
            "--egress-port": "egressPort", "--egress-target": "egressTarget",
-           "--script": "script"}
+           "--script": "script", "--network-policy": "networkPolicy"}
 REPEATABLE = {"--program", "--accept-unenforced"}
 # What a request says in another way, and what is for people.
 OTHER_WORDS = {"--target", "--set", "--validators", "--pretty", "--explain", "--json", "--help",
