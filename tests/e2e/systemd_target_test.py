@@ -155,7 +155,8 @@ class Run(unittest.TestCase):
             "unix": "socket.socket(socket.AF_UNIX).fileno()",
             "env": "sorted(os.environ)",
             "tmp": "os.statvfs('/tmp').f_blocks * os.statvfs('/tmp').f_frsize",
-            "open_files": "__import__('resource').getrlimit(7)"})
+            "open_files": "__import__('resource').getrlimit(7)",
+            "outside": "socket.create_connection(('10.1.2.3', 8080), 5).fileno()"}, prepare=ORIGINS)
         self.assertEqual(facts["argv"], HOSTILE)
         self.assertLessEqual(set(facts["root"]), {"bin", "dev", "etc", "lib", "lib64", "opt", "proc",
                                                   "run", "sbin", "sys", "tmp", "usr"})
@@ -172,6 +173,7 @@ class Run(unittest.TestCase):
         self.assertEqual(set(facts["caps"][1::2]), {"0" * 16})
         self.assertEqual(facts["locks"][1::2], ["1", "2"])
         self.assertEqual(facts["net"], ["lo"])
+        self.assertEqual(facts["outside"], "Network is unreachable")
         self.assertEqual(facts["unix"], "Address family not supported by protocol")
         self.assertEqual(facts["env"], ["HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER"])
         self.assertEqual(facts["tmp"], 256 << 20)
