@@ -46,7 +46,7 @@ std::string read_word(std::string_view written) {
   return out;
 }
 
-RC_GTEST_PROP(SystemdWords, ComeBackAsTheyWere, (std::string text)) {
+RC_GTEST_PROP(SystemdWords, ComeBackAsTheyWere, (const std::string& text)) {
   RC_ASSERT(read_word(unit_word(text)) == text);
 }
 

@@ -110,7 +110,7 @@ UnitNames unit_names(std::string_view server) {
           .environment_file = name + ".env",
           .egress_policy = name + "-egress.yaml",
           .egress_service = name + "-egress.service",
-          .egress_directory = "/var/lib/capgate/" + name,
+          .egress_directory = "/var/lib/private/capgate/" + name,
           .state = "capgate/" + name,
           .listen = "/run/capgate/" + name + ".sock"};
 }
@@ -136,7 +136,7 @@ std::string egress_unit(const UnitNames& names, std::string_view server) {
       unit_prose(server),
       unit_command({"/usr/bin/capgate", "egress", "--policy", "/etc/capgate/" + names.egress_policy,
                     "--listen", "unix:" + names.egress_directory + "/egress.sock", "--socket-mode",
-                    "0666", "--audit", "/var/log/" + names.state + "/audit.jsonl"}),
+                    "0666", "--audit", "/var/log/private/" + names.state + "/audit.jsonl"}),
       lines);
 }
 

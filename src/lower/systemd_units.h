@@ -18,9 +18,11 @@ struct UnitNames {
   std::string environment_file;  // written by the administrator
   std::string egress_policy;
   std::string egress_service;
-  std::string egress_directory;  // of the broker's socket
-  std::string state;             // its name below /var/lib and /var/log
-  std::string listen;            // where clients connect
+  // Of the broker's socket. The real place: below /var/lib a dynamic user has a link, and capgate
+  // egress follows none.
+  std::string egress_directory;
+  std::string state;   // its name below /var/lib and /var/log
+  std::string listen;  // where clients connect
 };
 [[nodiscard]] UnitNames unit_names(std::string_view server);
 

@@ -57,8 +57,9 @@ class Lab:
     def _install(self, name, text):
         """Where docs/targets/systemd.md says."""
         if name.endswith((".service", ".socket")):
-            # The lab has no sysinit.target, which units wait for by default.
-            self.write("units/" + name, text.replace("[Unit]\n", "[Unit]\nDefaultDependencies=no\n"))
+            # The lab has no sysinit.target, which units wait for by default, and capgate not in /usr.
+            text = text.replace("[Unit]\n", "[Unit]\nDefaultDependencies=no\n")
+            self.write("units/" + name, text.replace("/usr/bin/capgate", "/opt/bin/capgate"))
         elif name.endswith(".conf"):
             self.user = text.split()[1]
         else:
@@ -77,7 +78,8 @@ class Lab:
                  "--setenv", "container", "lab", "--tmpfs", "/", "--ro-bind", "/usr", "/usr"]
         for name in ("bin", "lib", "lib64", "sbin"):
             words += ["--symlink", "usr/" + name, "/" + name]
-        words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/sys", "--dir", "/root"]
+        words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/sys", "--dir", "/root",
+                  "--perms", "0755", "--dir", "/opt"]
         for name in ("/tmp", "/run", "/var", "/etc", "/home"):
             words += ["--tmpfs", name]
         for name in os.listdir(at("etc")):

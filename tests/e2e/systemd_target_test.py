@@ -72,7 +72,7 @@ def ask(name, question):
     try:
         facts[name] = question()
     except OSError as error:
-        facts[name] = error.strerror
+        facts[name] = error.strerror or getattr(error, "reason", str(error))
 def write(path):
     with open(path, "w") as file:
         file.write("x")
@@ -105,13 +105,28 @@ while chunk := client.recv(65536):
 with open("/out/answer", "wb") as file:
     file.write(answer)
 """
+# Two servers outside of the sandbox, in the network of the lab.
+ORIGINS = r"""
+import http.server, subprocess, threading
+subprocess.run(["ip", "address", "add", "10.1.2.3/32", "dev", "lo"], check=True)
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+class Origin(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(f"origin {self.server.server_port}".encode())
+for port in (8080, 8081):
+    server = http.server.ThreadingHTTPServer(("10.1.2.3", port), Origin)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+"""
+PROGRAMS = os.path.dirname(launch.CAPGATE)
 HOSTILE = ["a;b", ";", "$HOME", "${X}", "50%", "%n", 'a"b\\c', "it's", "two words", "é"]
 
 
 class Run(unittest.TestCase):
     """One connection to the socket is one server, in what the unit says."""
 
-    def ask(self, capabilities, questions, binds=(), extra=None):
+    def ask(self, capabilities, questions, binds=(), extra=None, prepare=""):
         manifest = launch.server(*capabilities)
         options = ("--program", "/opt/probe.py", "--", "/usr/bin/python3", "/opt/probe.py", *HOSTILE)
         with systemd_lab.lab(manifest, *options) as lab:
@@ -120,7 +135,7 @@ class Run(unittest.TestCase):
                       systemd_lab.TARGET.replace("lab.service", "lab.service e2e.socket"))
             for name, text in (extra or {}).items():
                 lab.write(name, text)
-            client = (f"SOCKET = '/run/capgate/e2e.sock'\nREQUEST = {json.dumps(questions)!r}\n"
+            client = (f"{prepare}\nSOCKET = '/run/capgate/e2e.sock'\nREQUEST = {json.dumps(questions)!r}\n"
                       + CLIENT)
             probe = (os.path.join(lab.place, "lab/probe.py"), "/opt/probe.py")
             answer, log = lab.run(client, [probe, *binds])
@@ -140,7 +155,8 @@ class Run(unittest.TestCase):
             "unix": "socket.socket(socket.AF_UNIX).fileno()",
             "env": "sorted(os.environ)",
             "tmp": "os.statvfs('/tmp').f_blocks * os.statvfs('/tmp').f_frsize",
-            "open_files": "__import__('resource').getrlimit(7)"})
+            "open_files": "__import__('resource').getrlimit(7)",
+            "outside": "socket.create_connection(('10.1.2.3', 8080), 5).fileno()"}, prepare=ORIGINS)
         self.assertEqual(facts["argv"], HOSTILE)
         self.assertLessEqual(set(facts["root"]), {"bin", "dev", "etc", "lib", "lib64", "opt", "proc",
                                                   "run", "sbin", "sys", "tmp", "usr"})
@@ -157,6 +173,7 @@ class Run(unittest.TestCase):
         self.assertEqual(set(facts["caps"][1::2]), {"0" * 16})
         self.assertEqual(facts["locks"][1::2], ["1", "2"])
         self.assertEqual(facts["net"], ["lo"])
+        self.assertEqual(facts["outside"], "Network is unreachable")
         self.assertEqual(facts["unix"], "Address family not supported by protocol")
         self.assertEqual(facts["env"], ["HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER"])
         self.assertEqual(facts["tmp"], 256 << 20)
@@ -203,6 +220,23 @@ class Run(unittest.TestCase):
         self.assertEqual(facts["key"], "a b$c%n")
         with self.assertRaisesRegex(AssertionError, "Failed to load environment files"):
             self.ask(["env:inject:KEY"], {"key": "1"})
+
+    def test_declared_egress_goes_through_the_unit_of_the_broker(self):
+        ask = ("__import__('urllib.request').request.urlopen('http://10.1.2.3:{}/', timeout=20)"
+               ".read().decode()")
+        facts = self.ask(
+            ["net:connect:10.1.2.3:8080?proto=http"],
+            {"allowed": ask.format(8080), "refused": ask.format(8081),
+             "direct": "socket.create_connection(('10.1.2.3', 8080), 5).fileno()",
+             "unix": "socket.socket(socket.AF_UNIX).fileno()",
+             "write": "write('/run/capgate/x')", "start": "start('/usr/bin/python3', '-c', '')"},
+            [(PROGRAMS, "/opt/bin")], prepare=ORIGINS)
+        self.assertEqual(facts["allowed"], "origin 8080")
+        self.assertEqual(facts["refused"], "Forbidden")
+        self.assertEqual(facts["direct"], "Network is unreachable")
+        self.assertEqual(facts["unix"], "Operation not permitted")
+        self.assertEqual(facts["write"], "Read-only file system")
+        self.assertEqual(facts["start"], "Operation not permitted")
 
 
 if __name__ == "__main__":
