@@ -34,6 +34,8 @@ constexpr Option options[] = {
     {.name = "--token-file",
      .value = "FILE",
      .help = "what clients of a port must show; made, for you alone, if it is not there"},
+    {.name = "--expose",
+     .help = "listen at an address beyond the loopback: whoever reaches it sees the token pass"},
     {.name = "--socket-mode",
      .value = "MODE",
      .help = "of the socket: 0600, or 0660 or 0666 for containers with another user"},
@@ -129,7 +131,9 @@ std::optional<mode_t> parse_mode(std::string_view text) {
 }
 
 std::expected<Where, int> read_where(const Arguments& arguments, Output& output) {
-  auto where = sandbox::parse_where(*arguments.value("--listen"));
+  using sandbox::Reach;
+  const Reach reach = arguments.has("--expose") ? Reach::network : Reach::loopback;
+  auto where = sandbox::parse_where(*arguments.value("--listen"), reach);
   if (!where) {
     return std::unexpected(usage_error(where.error().message, where.error().help, output));
   }

@@ -22,7 +22,7 @@ Case policy_of(const std::string& capabilities) {
              capabilities));
   EXPECT_TRUE(document);
   Case out;
-  auto manifest = core::parse_manifest(*document);
+  auto manifest = core::parse_manifest(*document, {});
   EXPECT_TRUE(manifest);
   if (manifest) out.manifest = *std::move(manifest);
   auto policy = core::merge(out.manifest);

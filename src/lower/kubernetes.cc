@@ -238,10 +238,10 @@ class Kubernetes {
   void write_broker_container() {
     yaml_.key("containers").begin_list().begin_map();
     yaml_.key("name").string("egress").key("image").string(input_.options.broker_image);
-    write_strings(
-        yaml_, "command",
-        {"/usr/bin/capgate", "egress", "--policy", "/etc/capgate/egress.yaml", "--listen",
-         format("tcp:$(POD_IP):{}", broker_port), "--token-file", "/run/secrets/capgate/token"});
+    write_strings(yaml_, "command",
+                  {"/usr/bin/capgate", "egress", "--policy", "/etc/capgate/egress.yaml", "--listen",
+                   format("tcp:$(POD_IP):{}", broker_port), "--expose", "--token-file",
+                   "/run/secrets/capgate/token"});
     yaml_.key("env").begin_list().begin_map().key("name").string("POD_IP");
     yaml_.key("valueFrom").begin_map().key("fieldRef").begin_map();
     yaml_.key("fieldPath").string("status.podIP").end_map().end_map().end_map();

@@ -214,7 +214,7 @@ std::expected<EgressPlace, Refusal> open_tcp(const Where& where) {
   return out;
 }
 
-std::expected<Where, Refusal> parse_tcp(std::string_view text) {
+std::expected<Where, Refusal> parse_tcp(std::string_view text, Reach reach) {
   const auto wrong = [&](std::string help) {
     return refuse(format("capgate egress does not listen at {}", quoted(text)), std::move(help));
   };
@@ -226,10 +226,13 @@ std::expected<Where, Refusal> parse_tcp(std::string_view text) {
   }
   const auto host = core::parse_host(text.substr(0, colon));
   using enum core::HostPattern::Kind;
+  const bool is_address = host && (host->kind == ipv4 || host->kind == ipv6);
   const bool is_loopback = host && ((host->kind == ipv4 && host->address[0] == 127) ||
                                     (host->kind == ipv6 && core::is_localhost_address(*host)));
-  if (!is_loopback) {
-    return wrong("only the loopback of this host: write tcp:127.0.0.1:PORT or tcp:[::1]:PORT");
+  if (!is_address || (!is_loopback && reach == Reach::loopback)) {
+    return wrong(
+        "only the loopback of this host: write tcp:127.0.0.1:PORT or tcp:[::1]:PORT; or "
+        "add --expose to an address that other machines may reach");
   }
   return Where{
       .kind = Where::Kind::tcp, .address = host->text, .port = static_cast<std::uint16_t>(*port)};
@@ -237,8 +240,8 @@ std::expected<Where, Refusal> parse_tcp(std::string_view text) {
 
 }  // namespace
 
-std::expected<Where, Refusal> parse_where(std::string_view text) {
-  if (text.starts_with("tcp:")) return parse_tcp(text.substr(4));
+std::expected<Where, Refusal> parse_where(std::string_view text, Reach reach) {
+  if (text.starts_with("tcp:")) return parse_tcp(text.substr(4), reach);
   constexpr std::string_view prefix = "unix:";
   const std::string_view path = text.substr(std::min(text.size(), prefix.size()));
   if (!text.starts_with(prefix) || path.empty() || path.ends_with('/') || path.contains('\0')) {

@@ -26,13 +26,15 @@ struct Where {
   enum class Kind : unsigned char { unix_socket, tcp };
   Kind kind = Kind::unix_socket;
   std::string path;        // of the socket
-  std::string address;     // of the loopback, without brackets
+  std::string address;     // without brackets
   std::uint16_t port = 0;  // 0: one that is free
   mode_t mode = 0600;      // of the socket
   bool with_forwarder = true;
 };
+// Which addresses a port may have: other machines reach every one but those of the loopback.
+enum class Reach : unsigned char { loopback, network };
 // "unix:PATH", "tcp:127.0.0.1:PORT", "tcp:[::1]:PORT".
-[[nodiscard]] std::expected<Where, Refusal> parse_where(std::string_view text);
+[[nodiscard]] std::expected<Where, Refusal> parse_where(std::string_view text, Reach reach);
 
 // Removes what was made in a directory, in the end the directory if it was made, too.
 class MadeFiles {

@@ -47,22 +47,22 @@ class EgressPlaceTest : public testing::Test {
 };
 
 TEST(EgressWhere, IsASocketOrAPortOfTheLoopback) {
-  const auto socket = parse_where("unix:/srv/x/egress.sock");
+  const auto socket = parse_where("unix:/srv/x/egress.sock", Reach::loopback);
   ASSERT_TRUE(socket);
   EXPECT_EQ(socket->kind, Where::Kind::unix_socket);
   EXPECT_EQ(socket->path, "/srv/x/egress.sock");
-  const auto ipv4 = parse_where("tcp:127.0.0.2:3128");
+  const auto ipv4 = parse_where("tcp:127.0.0.2:3128", Reach::loopback);
   ASSERT_TRUE(ipv4);
   EXPECT_EQ(ipv4->address, "127.0.0.2");
   EXPECT_EQ(ipv4->port, 3128);
-  const auto ipv6 = parse_where("tcp:[::1]:0");
+  const auto ipv6 = parse_where("tcp:[::1]:0", Reach::loopback);
   ASSERT_TRUE(ipv6);
   EXPECT_EQ(ipv6->address, "::1");
   for (const std::string_view wrong :
        {"", "unix", "unix:", "unix:/x/", "/x", "tcp:", "tcp:1", "tcp:0.0.0.0:1", "tcp:[::]:1",
         "tcp:[::2]:1", "tcp:localhost:1", "tcp:127.0.0.1:65536", "tcp:127.0.0.1:",
         "tcp:127.0.0.1:-1", "tcp:128.0.0.1:1", "tcp:[::ffff:127.0.0.1]:1", "udp:127.0.0.1:1"}) {
-    const auto where = parse_where(wrong);
+    const auto where = parse_where(wrong, Reach::loopback);
     EXPECT_FALSE(where) << wrong;
     if (!where) EXPECT_FALSE(where.error().help.empty());
   }

@@ -44,13 +44,19 @@ std::expected<std::string, Refusal> random_token() {
   return out;
 }
 
+// One's own alone; or root's, who may let one's group read it, as in a mounted secret of a cluster.
+bool is_private(const struct stat& info) {
+  const bool is_own = info.st_uid == ::geteuid() && (info.st_mode & 077) == 0;
+  return is_own || (info.st_uid == 0 && (info.st_mode & 037) == 0);
+}
+
 std::expected<std::string, Refusal> read_token(const sys::Fd& file, const std::string& path) {
   const std::string shown = escape_for_terminal(path);
   struct stat info{};
   if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return refuse(format("{} is no regular file", shown), "name another one with --token-file");
   }
-  if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) {
+  if (!is_private(info)) {
     return refuse(format("others than you can use {}", shown),
                   "chmod 600 it, or name a file that does not exist yet: it is made");
   }
@@ -66,23 +72,21 @@ std::expected<std::string, Refusal> read_token(const sys::Fd& file, const std::s
 }  // namespace
 
 std::expected<std::string, Refusal> open_token(const std::string& path) {
-  constexpr int common = O_CLOEXEC | O_NOFOLLOW;
-  const sys::Fd made(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | common, 0600));
-  if (made.get() >= 0) {
-    std::string token = TRY(random_token());
-    if (!sys::write_all(made.get(), token + "\n")) {
-      (void)::unlink(path.c_str());
-      return refuse(format("cannot write {}", escape_for_terminal(path)), "make room there");
-    }
-    return token;
-  }
-  const int error = errno;
-  // Without waiting: it could be a pipe that nobody writes to.
-  const sys::Fd file(error == EEXIST ? ::open(path.c_str(), O_RDONLY | O_NONBLOCK | common) : -1);
+  // Without waiting: it could be a pipe that nobody writes to. A link may lead to it, since what is
+  // asked is whose the file is.
+  const sys::Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   if (file.get() >= 0) return read_token(file, path);
-  return refuse(format("cannot open {}: {}", escape_for_terminal(path),
-                       std::strerror(error == EEXIST ? errno : error)),
-                "name a file of yours with --token-file");
+  const bool is_absent = errno == ENOENT;
+  const sys::Fd made(is_absent ? ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)
+                               : -1);
+  if (made.get() < 0) {
+    return refuse(format("cannot open {}: {}", escape_for_terminal(path), std::strerror(errno)),
+                  "name a file of yours with --token-file");
+  }
+  std::string token = TRY(random_token());
+  if (sys::write_all(made.get(), token + "\n")) return token;
+  (void)::unlink(path.c_str());
+  return refuse(format("cannot write {}", escape_for_terminal(path)), "make room there");
 }
 
 }  // namespace capgate::sandbox
