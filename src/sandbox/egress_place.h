@@ -1,9 +1,9 @@
 // Where `capgate egress` listens: a Unix socket in a directory of its own, or a port of the host's
-// loopback.
+// loopback, or of another address on request.
 //
-//   EgressPlace place = TRY(open_place({.kind = Where::Kind::unix_socket, .path =
-//   "/x/egress.sock"})); place.listener     for the broker place.name "unix:/x/egress.sock",
-//   "tcp:127.0.0.1:3128"
+//   EgressPlace place = TRY(open_place(TRY(parse_where("unix:/x/egress.sock", Reach::loopback))));
+//   place.listener   for the broker
+//   place.name       "unix:/x/egress.sock", "tcp:127.0.0.1:3128"
 //
 // Beside the socket lies capgate-init, which carries a sandbox's connections to it, so that one
 // directory is all that an engine mounts. Both are removed when the place ends; what a killed one

@@ -47,7 +47,8 @@ std::expected<std::string, Refusal> random_token() {
 // One's own alone; or root's, who may let one's group read it, as in a mounted secret of a cluster.
 bool is_private(const struct stat& info) {
   const bool is_own = info.st_uid == ::geteuid() && (info.st_mode & 077) == 0;
-  return is_own || (info.st_uid == 0 && (info.st_mode & 037) == 0);
+  const bool is_roots = info.st_uid == 0 && ::geteuid() != 0 && (info.st_mode & 037) == 0;
+  return is_own || is_roots;
 }
 
 std::expected<std::string, Refusal> read_token(const sys::Fd& file, const std::string& path) {

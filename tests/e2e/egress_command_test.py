@@ -356,6 +356,25 @@ class Ports(ServiceCase):
             self.refused(listen=place, code=2)
 
 
+    def test_beyond_the_loopback_on_request(self):
+        """As in a pod: the token is root's, in a file that a link leads to and the group reads."""
+        kept = os.path.join(self.tree.root, "kept-token")
+        with open(kept, "w", encoding="ascii") as file:
+            file.write("a-token-of-the-cluster\n")
+        os.chown(kept, 0, self.uid)
+        os.chmod(kept, 0o440 if self.uid else 0o400)
+        os.symlink(kept, self.token_file)
+        service, said = self.serve("--expose", "--token-file", self.token_file,
+                                   listen="tcp:0.0.0.0:0")
+        place = said["listening"].replace("tcp:0.0.0.0", "127.0.0.1")
+        run = self.ask(place, "-x", f"http://capgate:a-token-of-the-cluster@{place}")
+        self.assertEqual(run.output, "hello from the origin", run)
+        self.assertRegex(self.ask(place, "-i", "-x", f"http://{place}").output, r"^HTTP/1\.1 407 ")
+        self.assertEqual(self.end(service).code, 0)
+        for place in ("localhost:0", "example.com:0", "*:0"):
+            self.refused("--expose", "--token-file", self.token_file, listen=f"tcp:{place}", code=2)
+
+
 @started_by_root_and_user
 class Policies(ServiceCase):
     def spec(self, *rules, more=""):
