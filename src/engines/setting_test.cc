@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/ranges.h"
+#include "core/manifest.h"
 #include "core/merge.h"
 #include "engines/engine.h"
 #include "text/json.h"
@@ -22,7 +23,7 @@ Case policy_of(const std::string& capabilities) {
              capabilities));
   EXPECT_TRUE(document);
   Case out;
-  auto manifest = core::parse_manifest(*document);
+  auto manifest = core::parse_manifest(*document, {});
   EXPECT_TRUE(manifest);
   if (manifest) out.manifest = *std::move(manifest);
   auto policy = core::merge(out.manifest);
