@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
+#include "engines/engine.h"
 
 namespace capgate::cli {
 namespace {
@@ -12,7 +13,8 @@ namespace {
 constexpr Option options[] = {json_option};
 
 int run(const Arguments& arguments, Output& output) {
-  const sandbox::Facts facts = sandbox::probe_host(audit_directory());
+  sandbox::Facts facts = sandbox::probe_host(audit_directory());
+  facts.engines = engines::installed();
   output.out += arguments.has("--json") ? sandbox::doctor_json(facts) : sandbox::doctor_text(facts);
   return sandbox::is_enforceable(sandbox::findings(facts)) ? Exit::ok : Exit::unenforceable;
 }

@@ -143,8 +143,7 @@ void tell_end(const sandbox::Session& session, const sandbox::Outcome& outcome) 
   }
 }
 
-std::expected<int, Refusal> start_and_wait(const EngineRun& run,
-                                           const sandbox::Prepared& prepared) {
+std::expected<int, Refusal> start_and_wait(const EngineRun& run, sandbox::Prepared& prepared) {
   sys::Fd report;
   if (!run.session.report.empty()) report = TRY(sandbox::open_output(run.session.report));
   const sandbox::Bound reach = TRY(open_grants(run.input.policy));
@@ -163,14 +162,16 @@ std::expected<int, Refusal> start_and_wait(const EngineRun& run,
   PrivatePlace place;
   const auto network = TRY(start_network(run, reach, place));
   const Parts parts{.run = run, .prepared = prepared, .limits = limits, .container = container};
-  const sandbox::Outcome outcome = supervise(
-      {.signals = signals,
-       .limits = limits,
-       .grace = run.session.grace,
-       .broker = network ? &network->broker : nullptr},
-      [&] {
-        return run.setting.kind == Kind::bwrap ? start_bwrap(parts) : start_container(parts);
-      });
+  const auto start = [&] {
+    auto server = run.setting.kind == Kind::bwrap ? start_bwrap(parts) : start_container(parts);
+    prepared.secrets.injected.clear();  // the server's alone from here on
+    return server;
+  };
+  const sandbox::Outcome outcome = supervise({.signals = signals,
+                                              .limits = limits,
+                                              .grace = run.session.grace,
+                                              .broker = network ? &network->broker : nullptr},
+                                             start);
   if (network) network->broker.end();
   if (outcome.refusal) return std::unexpected(*outcome.refusal);
   tell_end(run.session, outcome);
@@ -190,7 +191,7 @@ std::expected<int, Refusal> prepare_and_start(EngineRun& run) {
   if (auto refused = refuse_native_options(run); !refused) {
     return std::unexpected(std::move(refused).error());
   }
-  const sandbox::Prepared prepared = TRY(sandbox::prepare(run.session));
+  sandbox::Prepared prepared = TRY(sandbox::prepare(run.session));
   if (!run.session.dry_run) return start_and_wait(run, prepared);
   const std::string text =
       print_json(run.artifact, run.input, text::JsonWriter::Style::pretty) + "\n";

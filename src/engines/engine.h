@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/policy.h"
@@ -29,6 +30,9 @@ inline constexpr std::array<std::string_view, 4> engine_names{"native", "bwrap",
 // Nothing for the native one.
 [[nodiscard]] std::optional<Kind> kind_of(std::string_view name);
 [[nodiscard]] std::string_view name_of(Kind kind);
+
+// Those that can be started here, with what each says of its version.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> installed();
 
 // What is to run, and for whom.
 struct Wanted {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <utility>
 
@@ -157,6 +158,21 @@ std::string_view name_of(Kind kind) {
     case Kind::podman: return "podman";
   }
   return {};
+}
+
+std::vector<std::pair<std::string, std::string>> installed() {
+  constexpr std::chrono::milliseconds longest{5000};
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const Kind kind : {Kind::bwrap, Kind::docker, Kind::podman}) {
+    const std::string name(name_of(kind));
+    const auto program = find_engine(name);
+    if (!program) continue;
+    const auto told = run_command(
+        {.program = *program, .arguments = {name, "--version"}, .environment = {"HOME=/"}},
+        longest);
+    if (told && told->status == 0) out.emplace_back(name, trim(told->output));
+  }
+  return out;
 }
 
 std::expected<Setting, Refusal> find_setting(const Wanted& wanted, const core::Policy& policy,

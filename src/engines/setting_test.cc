@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/ranges.h"
+#include "core/manifest.h"
 #include "core/merge.h"
 #include "engines/engine.h"
 #include "text/json.h"

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace capgate::sandbox {
@@ -131,6 +132,9 @@ struct Facts {
   [[nodiscard]] const Attempt& of(Check check) const {
     return attempts[static_cast<std::size_t>(check)];
   }
+
+  // Other engines of `capgate run` that are installed, with what they say of their version.
+  std::vector<std::pair<std::string, std::string>> engines;
 };
 
 [[nodiscard]] Facts read_host();

@@ -194,6 +194,9 @@ std::string doctor_text(const Facts& facts) {
   out += is_enforceable(all)
              ? "A sandbox can be enforced here.\n"
              : "No sandbox can be enforced here: capgate run refuses to start a server.\n";
+  for (const auto& [name, version] : facts.engines) {
+    out += format("--engine {} is there: {}\n", name, escape_for_terminal(version));
+  }
   return out;
 }
 
@@ -206,7 +209,9 @@ std::string doctor_json(const Facts& facts) {
   write_host(facts, json);
   json.key("findings").begin_array();
   for (const Finding& finding : all) write(finding, json);
-  json.end_array().end_object();
+  json.end_array().key("engines").begin_object();
+  for (const auto& [name, version] : facts.engines) json.key(name).string(version);
+  json.end_object().end_object();
   return std::move(json).take() + "\n";
 }
 
