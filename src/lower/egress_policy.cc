@@ -55,15 +55,17 @@ void refuse_unseen_requests(const Input& input, Support& support) {
     if (refine.methods.empty() && refine.paths.empty()) continue;
     if (refine.proto == NetRefinements::Proto::http) continue;
     support.unsupported(grant.capability, grant.origins,
-                        "methods and paths are seen in plain HTTP only",
-                        "add proto=http if the server speaks plain HTTP, remove methods= and "
-                        "paths=, or use the native engine with a sealed secret");
+                        "methods and paths are seen in plain HTTP; inside TLS only by capgate run, "
+                        "where a sealed secret goes",
+                        "add proto=http if the server speaks plain HTTP, use the native engine, or "
+                        "remove methods= and paths=");
   }
 }
 
 void refuse_listeners(const Input& input, Support& support) {
   for (const auto& grant : input.policy.listen) {
-    support.unsupported(grant.capability, grant.origins, "nobody can connect to the sandbox",
+    support.unsupported(grant.capability, grant.origins,
+                        "the sandbox has a network of its own that nobody else reaches",
                         "use the native engine");
   }
 }

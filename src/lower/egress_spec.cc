@@ -1,65 +1,13 @@
 // The neutral form, which `capgate egress` reads.
 #include "lower/egress_emit.h"
-#include "text/yaml_write.h"
+#include "lower/egress_policy.h"
 
 namespace capgate::lower {
-namespace {
-
-using core::NetRefinements;
-using text::YamlWriter;
-
-void write_list(YamlWriter& yaml, std::string_view key, const std::vector<std::string>& items) {
-  if (items.empty()) return;
-  yaml.key(key).begin_list();
-  for (const std::string& item : items) yaml.string(item);
-  yaml.end_list();
-}
-
-void write_rule(YamlWriter& yaml, const core::NetConnect& rule) {
-  const NetRefinements& refine = rule.refinements;
-  yaml.begin_map().key("connect").string(print(rule.endpoint));
-  yaml.key("blockPrivate").boolean(!core::names_private_endpoint(rule.endpoint.host));
-  if (refine.sni != NetRefinements::Sni::match) {
-    yaml.key("sni").string(refine.sni == NetRefinements::Sni::any ? "any" : "strict");
-  }
-  if (refine.proto != NetRefinements::Proto::detect) {
-    constexpr std::string_view names[] = {"detect", "tcp", "tls", "http"};
-    yaml.key("proto").string(names[static_cast<std::size_t>(refine.proto)]);
-  }
-  write_list(yaml, "methods", refine.methods);
-  write_list(yaml, "paths", refine.paths);
-  if (refine.private_network) yaml.key("private").boolean(true);
-  yaml.end_map();
-}
-
-// Without sealed secrets no TLS is terminated, so requests are seen in plain HTTP alone.
-void check_request_rules(EgressJob& job, const ConnectGrant& grant) {
-  const NetRefinements& refine = grant.capability.refinements;
-  if (refine.methods.empty() && refine.paths.empty()) return;
-  if (refine.proto == NetRefinements::Proto::http) return;
-  job.support.unsupported(grant.capability, grant.origins,
-                          "methods and paths are seen in plain HTTP alone",
-                          "add proto=http if the server speaks plain HTTP, remove methods= and "
-                          "paths=, or use capgate run with a sealed secret");
-}
-
-}  // namespace
 
 void emit_spec(EgressJob& job) {
-  const core::Policy& policy = job.input.policy;
-  YamlWriter yaml;
-  yaml.begin_map().key("capgateEgress").number(1);
-  yaml.key("server").string(job.input.manifest.name);
-  yaml.key("policyHash").string(policy.hash);
-  yaml.key("rules").begin_list();
-  for (const ConnectGrant& grant : policy.connect) {
-    check_request_rules(job, grant);
-    write_rule(yaml, grant.capability);
-  }
-  yaml.end_list().key("listen").begin_list();
-  for (const auto& grant : policy.listen) yaml.number(grant.capability.port);
-  yaml.end_list().key("publicOnly").boolean(job.public_only).end_map();
-  job.artifact.files.push_back({.name = "capgate-egress.yaml", .contents = std::move(yaml).take()});
+  refuse_unseen_requests(job.input, job.support);
+  job.artifact.files.push_back(
+      {.name = "capgate-egress.yaml", .contents = egress_policy_yaml(job.input)});
 }
 
 }  // namespace capgate::lower

@@ -3,23 +3,10 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "core/path.h"
+#include "lower/egress_policy.h"
 
 namespace capgate::lower {
 namespace {
-
-// Without a sealed secret no TLS is terminated, so requests are seen in plain HTTP only.
-void refuse_unseen_requests(const Input& input, Support& support) {
-  for (const auto& grant : input.policy.connect) {
-    const core::NetRefinements& refine = grant.capability.refinements;
-    if (refine.methods.empty() && refine.paths.empty()) continue;
-    if (refine.proto == core::NetRefinements::Proto::http) continue;
-    support.unsupported(grant.capability, grant.origins,
-                        "methods and paths are seen in plain HTTP; inside TLS only by capgate run, "
-                        "where a sealed secret goes",
-                        "add proto=http if the server speaks plain HTTP, use the native engine, or "
-                        "remove methods= and paths=");
-  }
-}
 
 // A server that can write there could replace the forwarder that its next start runs.
 void refuse_shared_directory(const Input& input, Support& support) {
@@ -69,11 +56,7 @@ void add_forwarder_notes(const Input& input, std::vector<std::string>& notes) {
 }
 
 void refuse_beyond_forwarder(const Input& input, Support& support) {
-  for (const auto& grant : input.policy.listen) {
-    support.unsupported(grant.capability, grant.origins,
-                        "the sandbox has a network of its own that nobody else reaches",
-                        "use the native engine");
-  }
+  refuse_listeners(input, support);
   if (!uses_forwarder(input.policy)) return;
   refuse_unseen_requests(input, support);
   refuse_shared_directory(input, support);
