@@ -166,8 +166,8 @@ class Reader {
 
   void read_public_only() {
     if (!read_flag(root_, "publicOnly").value_or(false)) return;
-    declare(core::AssertCapability{.id = std::string(core::block_private_id)},
-            root_.find("publicOnly")->span());
+    const std::string id(core::block_private_id);
+    declare(core::AssertCapability{.id = id, .text = id}, root_.find("publicOnly")->span());
   }
 
   // ---- rules ----------------------------------------------------------------------------------

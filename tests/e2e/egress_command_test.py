@@ -157,7 +157,7 @@ class Forwarding(ServiceCase):
 
     def test_its_streams_are_the_commands_alone(self):
         """Whoever waits for the end of stdout waits for the command, which closed it."""
-        process = self.popen(self.unshared("sh", "-c", "exec >&- 2>&-; read line; exit 5"))
+        process = self.popen(self.plain("sh", "-c", "exec >&- 2>&-; read line; exit 5"))
         self.assertEqual(process.stdout.read(), b"")
         self.assertEqual(process.stderr.read(), b"")
         self.assertIsNone(process.poll())
@@ -168,8 +168,7 @@ class Forwarding(ServiceCase):
 
     def test_signals_are_passed_on(self):
         script = "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.05; done"
-        process = self.popen([os.path.join(self.directory, "capgate-init"), "forward", "--port",
-                              "34128", "--", "sh", "-c", script])
+        process = self.popen(self.plain("sh", "-c", script))
         self.assertEqual(process.stdout.readline(), b"ready\n")
         process.terminate()
         self.assertEqual(process.wait(launch.SECONDS), 9)
@@ -239,9 +238,7 @@ class Places(ServiceCase):
 
     def test_a_live_one_is_not(self):
         first, _ = self.serve()
-        other = os.path.join(self.tree.directory("audit"), "other.jsonl")
-        said = self.refused("--audit", other, code=6)
-        self.assertIn("another capgate egress", said)
+        self.assertIn("another capgate egress", self.refused(code=6))
         self.assertTrue(is_served(self.socket))
         self.assertEqual(self.end(first).code, 0)
 

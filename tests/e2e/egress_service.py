@@ -110,7 +110,7 @@ class ServiceCase(Case):
 
     def words(self, *options, listen=None, policy=None):
         return [launch.CAPGATE, "egress", "--policy", policy or self.policy, "--listen",
-                listen or f"unix:{self.socket}", *options]
+                f"unix:{self.socket}" if listen is None else listen, *options]
 
     def serve(self, *options, env=None, **more):
         """A service that is ready, and what it said then."""
@@ -132,12 +132,17 @@ class ServiceCase(Case):
         return Run(self, launch.finish(process), self.audit)
 
     def bwrap(self, *command, options=()):
-        return [launch.BWRAP, "--unshare-all", "--die-with-parent", *SYSTEM, "--ro-bind",
-                self.directory, "/run/capgate", "/run/capgate/capgate-init", "forward", *options,
-                "--", *command]
+        return [launch.BWRAP, "--unshare-all", "--die-with-parent", "--cap-drop", "ALL", *SYSTEM,
+                "--ro-bind", self.directory, "/run/capgate", "/run/capgate/capgate-init",
+                "forward", *options, "--", *command]
 
     def unshared(self, *command, options=()):
         return [*UNSHARE, os.path.join(self.directory, "capgate-init"), "forward", *options, "--",
+                *command]
+
+    def plain(self, *command):
+        """Without a sandbox: nobody but the forwarder is between us and the command."""
+        return [os.path.join(self.directory, "capgate-init"), "forward", "--port", "34128", "--",
                 *command]
 
     def run_words(self, words, **more):
