@@ -348,6 +348,13 @@ class BwrapTests(EngineTests):
         self.assertIn("--image", self.refusal(["--image", "x"], [BUSYBOX, "true"]))
 
 
+class Doctor(unittest.TestCase):
+    def test_it_names_the_engines_that_are_installed(self):
+        engines = json.loads(launch.capgate("doctor", "--json").stdout)["engines"]
+        self.assertEqual(list(engines), ["bwrap", "docker", "podman"])
+        self.assertIn("bubblewrap", engines["bwrap"])
+
+
 class BwrapByRoot(BwrapTests, RunCase):
     uid = 0
 
