@@ -113,7 +113,7 @@ bool read_some(int fd, std::string& out) {
 }  // namespace
 
 std::expected<std::string, Refusal> find_engine(std::string_view name) {
-  const std::string path = format("/usr/bin/{}", name);
+  std::string path = format("/usr/bin/{}", name);
   const std::string help = format(
       "install it, for example: sudo apt install {}; or leave --engine out", package_of(name));
   struct stat info{};

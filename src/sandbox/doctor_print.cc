@@ -191,12 +191,12 @@ std::string doctor_text(const Facts& facts) {
                   escape_for_terminal(finding.detail));
     for (const Remedy& remedy : finding.remedies) print(remedy, out);
   }
-  out += is_enforceable(all)
-             ? "A sandbox can be enforced here.\n"
-             : "No sandbox can be enforced here: capgate run refuses to start a server.\n";
   for (const auto& [name, version] : facts.engines) {
     out += format("--engine {} is there: {}\n", name, escape_for_terminal(version));
   }
+  out += is_enforceable(all)
+             ? "A sandbox can be enforced here.\n"
+             : "No sandbox can be enforced here: capgate run refuses to start a server.\n";
   return out;
 }
 

@@ -88,8 +88,9 @@ class EngineTests:
                                       "echo -n ready; while :; do sleep 0.1; done"]
 
     def leaves_a_child(self, marker):
-        return [self.box, "sh", "-c", f"setsid sleep {marker} <&- >&- 2>&- & echo -n ready; "
-                                      "exec cat"]
+        # The child says so itself, and has the marker among its words before and after its exec.
+        child = f"echo -n ready; exec sleep {marker} <&- >&- 2>&-"
+        return [self.box, "sh", "-c", f"setsid sh -c '{child}' {marker} & exec cat"]
 
     def setUp(self):
         super().setUp()
@@ -346,6 +347,13 @@ class BwrapTests(EngineTests):
 
     def test_an_image_makes_no_sense(self):
         self.assertIn("--image", self.refusal(["--image", "x"], [BUSYBOX, "true"]))
+
+
+class Doctor(unittest.TestCase):
+    def test_it_names_the_engines_that_are_installed(self):
+        engines = json.loads(launch.capgate("doctor", "--json").stdout)["engines"]
+        self.assertEqual(list(engines), ["bwrap", "docker", "podman"])
+        self.assertIn("bubblewrap", engines["bwrap"])
 
 
 class BwrapByRoot(BwrapTests, RunCase):
