@@ -124,6 +124,9 @@ Command compile_command() {
           .examples =
               "  capgate compile github.json --pretty\n"
               "  capgate compile github.json --target docker --user 1000:1000\n"
+              "  capgate compile github.json --target systemd -o units -- /usr/bin/node server.js\n"
+              "  capgate compile github.json --target compose -o app --image ghcr.io/me/server:1\n"
+              "  capgate compile github.json --target egress --egress-target squid -o proxy\n"
               "  capgate compile git.json --program /usr/bin/node --set REPO=/srv/repo\n"
               "  capgate compile github.json --explain\n"
               "  cat github.yaml | capgate compile - --tool search_code",

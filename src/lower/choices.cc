@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "core/path.h"
 
@@ -96,6 +97,30 @@ Mistake check_command(const Target& target, const Options& options) {
                        .help = "write the command as a program and its arguments"};
 }
 
+// An option that the target knows nothing of would be dropped without a word.
+Mistake check_belonging(const Target& target, const Options& options, std::string_view dashes) {
+  const Options defaults;
+  const struct {
+    bool is_given;
+    std::string_view option;
+    std::string_view targets;  // in words
+  } all[] = {
+      {options.script, "script", "seatbelt"},
+      {options.egress_port != defaults.egress_port, "egress-port", "seatbelt"},
+      {options.egress_target != defaults.egress_target, "egress-target", "egress"},
+      {options.rootful, "rootful", "podman"},
+      {options.cilium, "network-policy", "kubernetes"},
+      {!options.broker_image.empty(), "broker-image", "compose kubernetes"},
+  };
+  for (const auto& each : all) {
+    if (!each.is_given || contains(split(each.targets, ' '), target.name)) continue;
+    return OptionMistake{
+        .message = format("{}{} means nothing to target {}", dashes, each.option, target.name),
+        .help = format("it is for {}: leave it out", each.targets)};
+  }
+  return std::nullopt;
+}
+
 Mistake check_egress_target(std::string_view name, std::string_view dashes) {
   if (std::ranges::find(egress_targets, name) != std::end(egress_targets)) return std::nullopt;
   return cannot_be(format("{}egress-target", dashes), name,
@@ -108,6 +133,7 @@ std::optional<OptionMistake> settle_options(const Target& target, Options& optio
                                             std::string_view dashes) {
   if (auto mistake = settle_paths(options, dashes)) return mistake;
   if (auto mistake = check_egress_target(options.egress_target, dashes)) return mistake;
+  if (auto mistake = check_belonging(target, options, dashes)) return mistake;
   if (auto mistake = check_container(target, options, dashes)) return mistake;
   return check_command(target, options);
 }
