@@ -59,7 +59,7 @@ TEST(CInterface, AnswersEveryOperation) {
                    manifest + "}")
                   .ends_with(R"("capabilities":["fs:read:/a/**"]}})"));
   EXPECT_TRUE(call(R"({"operation":"targets"})")
-                  .starts_with(R"({"ok":true,"targets":[{"name":"bwrap","summary":")"));
+                  .starts_with(R"({"ok":true,"targets":[{"name":"apparmor","summary":")"));
   EXPECT_EQ(capgate_version(), core::version);
 }
 

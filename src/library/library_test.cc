@@ -40,12 +40,12 @@ TEST(Library, CompilesAManifestAsTheGoldenSays) {
   ASSERT_TRUE(manifest);
   const auto policy = capgate::compile(*manifest);
   ASSERT_TRUE(policy);
-  for (const capgate::Target& target : capgate::targets()) {
-    const auto artifact = capgate::lower(*policy, target.name, {.pretty = true});
-    ASSERT_TRUE(artifact) << target.name;
-    EXPECT_EQ(artifact->target(), target.name);
-    EXPECT_EQ(artifact->json(),
-              read_source("tests/golden/github/" + std::string(target.name) + ".json"));
+  // Those whose goldens stand in one file; tests/library compares all with the program itself.
+  for (const std::string target : {"bwrap", "docker", "plan", "podman"}) {
+    const auto artifact = capgate::lower(*policy, target, {.pretty = true});
+    ASSERT_TRUE(artifact) << target;
+    EXPECT_EQ(artifact->target(), target);
+    EXPECT_EQ(artifact->json(), read_source("tests/golden/github/" + target + ".json"));
   }
 }
 
@@ -107,7 +107,7 @@ TEST(Library, WrongOptionsAreRefused) {
             "OPTION_INVALID user cannot be \"me\"");
   for (const char* program : {"node", "/", "/a/../b", ""}) {
     EXPECT_TRUE(verdict(lower(policy, "bwrap", {.programs = {program}}))
-                    .starts_with("OPTION_INVALID a program"))
+                    .starts_with("OPTION_INVALID program cannot be"))
         << program;
   }
   EXPECT_TRUE(verdict(lower(policy, "bwrap", {.accept_unenforced = {"x"}}))

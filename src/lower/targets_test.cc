@@ -46,6 +46,7 @@ Checked<Artifact> lowered(const Target& target, const std::string& capability) {
                   .runtime_dir = "/run/user/1000",
                   .programs = {"/usr/bin/node"},
                   .image = "example/server:1",
+                  .broker_image = "example/capgate:1",
                   .command = {"/usr/bin/node", "server.js"}};
   // Of a sealed variable only the seal is asked about here.
   if (capability.contains("?to=") && target.coverage->connect.level == Cover::Level::no &&
