@@ -11,7 +11,6 @@
 namespace capgate::cli {
 namespace {
 
-using lower::Cover;
 using lower::Target;
 using text::JsonWriter;
 

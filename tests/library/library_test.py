@@ -74,6 +74,8 @@ def request_of(folder, words, target):
             options["validators"] = json.loads((folder / value).read_text())["validators"]
         elif name in REPEATABLE:
             options.setdefault(OPTIONS[name], []).append(value)
+        elif name == "--egress-port":
+            options[OPTIONS[name]] = int(value)
         else:
             options[OPTIONS[name]] = value if value else True
     return {"manifest": path.read_text(), "name": path.name, "target": target or "bwrap",
@@ -104,10 +106,11 @@ class LibraryCase(unittest.TestCase):
         return run("pkg-config", *options, "capgate", env=self.environment).decode().split()
 
     def assert_prints_what_capgate_prints(self, *command):
-        """The program's output for a manifest is the CLI's, for each target."""
+        """The program's output for a manifest is the CLI's, for each target that needs no more."""
         folder = GOLDEN / "github"
-        for target in targets():
+        for target in ("apparmor", "bwrap", "docker", "plan", "podman", "worker"):
             expected = capgate_compile(folder, [f"--target={target}"]).stdout
+            self.assertNotEqual(expected, b"", target)
             self.assertEqual(run(*command, "manifest.json", target, cwd=folder,
                                  env=self.environment), expected, target)
 
@@ -127,7 +130,7 @@ class Installed(LibraryCase):
     def test_names_no_place_of_the_build(self):
         for path in self.prefix.rglob("*"):
             if path.is_file():
-                self.assertNotIn(str(ROOT).encode(), path.read_bytes(), path)
+                self.assertFalse(str(ROOT).encode() in path.read_bytes(), path)
 
     def test_exports_the_interface_and_nothing_else(self):
         for words in (["-D", self.library], [self.libraries / "libcapgate.a"]):
