@@ -13,7 +13,7 @@ using text::JsonWriter;
 
 // The program, after its data. It is a file of Python, so it is kept as one.
 constexpr std::string_view program =
-#include "lower/egress_mitmproxy_addon.h"
+#include "lower/egress_mitmproxy_addon.inc"
     ;
 
 std::string_view kind_of(const core::HostPattern& host) {
