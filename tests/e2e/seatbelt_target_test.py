@@ -4,8 +4,10 @@ that writes down what it was given and becomes the command; it exists in the tes
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
+import threading
 import unittest
 
 from launch import BWRAP, SECONDS, capgate
@@ -150,8 +152,13 @@ class Launcher(unittest.TestCase):
         for name in ("TERM", "HUP"):
             command = self.command()
             command = command[:command.index("--") + 1] + ["/bin/sh", "-c", script]
+            # A shell cannot trap what was ignored when it began, as HUP is below nohup.
             with subprocess.Popen(command, env={}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  text=True) as launched:
+                                  text=True, preexec_fn=lambda: signal.signal(
+                                      signal.SIGHUP, signal.SIG_DFL)) as launched:
+                killer = threading.Timer(SECONDS, launched.kill)
+                killer.start()
+                self.addCleanup(killer.cancel)
                 self.assertEqual(launched.stdout.readline(), "ready\n")
                 out, _ = launched.communicate(name + "\n", timeout=SECONDS)
                 self.assertEqual((out, launched.returncode), ("end\n", 5), name)
