@@ -1,6 +1,7 @@
 #include "lower/container.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/format.h"
 #include "base/ranges.h"
@@ -85,7 +86,7 @@ class Planner {
 
   // Engines refuse two mounts at one place: the first stands, which is the more particular grant.
   void mount(std::string_view path, Access access, const core::Origins& origins) {
-    if (std::ranges::find(out_.mounts, path, &ContainerMount::target) != out_.mounts.end()) return;
+    if (!taken_.emplace(path).second) return;
     out_.mounts.push_back({.source = std::string(path),
                            .target = std::string(path),
                            .access = access,
@@ -151,6 +152,7 @@ class Planner {
   const core::Policy& policy_;
   Support& support_;
   Container out_;
+  std::set<std::string, std::less<>> taken_;  // targets of mounts
 };
 
 }  // namespace
