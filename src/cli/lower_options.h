@@ -9,8 +9,8 @@
 
 namespace capgate::cli {
 
-// On failure everything is said in `output`, and the exit code is the error. `command` is what
-// follows the manifest.
+// On failure everything is said in `output`, and the exit code is the error. What follows the
+// manifest is the server's command.
 [[nodiscard]] std::expected<void, int> read_lower_options(const Arguments& arguments,
                                                           const lower::Target& target,
                                                           lower::Options& out, Output& output);

@@ -179,6 +179,12 @@ void close_all_but(long listener) {
   }
 }
 
+// Without this step the command would hold more than it may: it does not start.
+long must(long result, const char* step) {
+  if (result < 0) give_up(refused, {"capgate-init: ", step, ": ", describe_error(result), "\n"});
+  return result;
+}
+
 void allow_many_descriptors() {
   std::uint64_t files[2] = {};
   if (call(__NR_prlimit64, 0, RLIMIT_NOFILE, nullptr, files) != 0) return;
@@ -226,10 +232,8 @@ const char* describe_error(long error) {
 void forward(long* stack) {
   const Forward orders = read_words(words_of(stack));
   // An exec makes the command dumpable again; this process stays closed to it.
-  call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-  const long narrowed = call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  if (narrowed < 0)
-    give_up(refused, {"capgate-init: no_new_privs: ", describe_error(narrowed), "\n"});
+  must(call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0), "not dumpable");
+  must(call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs");
   check_broker(orders.socket);
   raise_loopback_if_down();
   const long listener = listen_at(orders);
@@ -239,8 +243,7 @@ void forward(long* stack) {
   const std::uint64_t all = ~0ULL;
   call(__NR_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all));
   const long self = call(__NR_getpid);
-  const long command = fork();
-  if (command < 0) give_up(refused, {"capgate-init: fork: ", describe_error(command), "\n"});
+  const long command = must(fork(), "fork");
   if (command > 0) {
     close_all_but(listener);
     allow_many_descriptors();
@@ -248,7 +251,7 @@ void forward(long* stack) {
   }
   call(__NR_rt_sigprocmask, SIG_SETMASK, &before, nullptr, sizeof(before));
   // The command must not outlive its way out. The parent may be gone already.
-  call(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  must(call(__NR_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0), "death signal");
   if (call(__NR_getppid) != self) give_up(refused, {});
   run_command(orders);
 }
