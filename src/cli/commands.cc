@@ -71,12 +71,13 @@ bool asks_for_help(std::span<const std::string> words) {
 }  // namespace
 
 std::span<const Command> commands() {
-  static const std::array all = {run_command(),     wrap_command(),      unwrap_command(),
-                                 install_command(), catalog_command(),   approve_command(),
-                                 init_command(),    compile_command(),   check_command(),
-                                 explain_command(), doctor_command(),    audit_command(),
-                                 secret_command(),  egress_command(),    targets_command(),
-                                 version_command(), completion_command()};
+  static const std::array all = {
+      run_command(),     wrap_command(),    unwrap_command(),    install_command(),
+      catalog_command(), approve_command(), init_command(),      compile_command(),
+      check_command(),   explain_command(), why_command(),       diff_command(),
+      report_command(),  import_command(),  export_command(),    schema_command(),
+      doctor_command(),  audit_command(),   secret_command(),    egress_command(),
+      targets_command(), version_command(), completion_command()};
   return all;
 }
 

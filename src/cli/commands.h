@@ -12,6 +12,12 @@ namespace capgate::cli {
 [[nodiscard]] Command compile_command();
 [[nodiscard]] Command check_command();
 [[nodiscard]] Command explain_command();
+[[nodiscard]] Command why_command();
+[[nodiscard]] Command diff_command();
+[[nodiscard]] Command report_command();
+[[nodiscard]] Command schema_command();
+[[nodiscard]] Command import_command();
+[[nodiscard]] Command export_command();
 [[nodiscard]] Command run_command();
 [[nodiscard]] Command init_command();
 [[nodiscard]] Command doctor_command();

@@ -1,0 +1,27 @@
+// Findings as SARIF 2.1.0, for code scanning. Byte-stable: no time, no machine.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "review/finding.h"
+
+namespace capgate::review {
+
+// `rules` are those of the tool that ran, whether or not they found something. A finding that was
+// ignored stands in the log as suppressed, with the reason that the ignore file gives.
+struct Suppressed {
+  Finding finding;
+  std::string reason;
+};
+
+struct SarifLog {
+  std::span<const Rule> rules;
+  std::vector<Finding> findings;
+  std::vector<Suppressed> suppressed;
+};
+
+[[nodiscard]] std::string print_sarif(const SarifLog& log);
+
+}  // namespace capgate::review
