@@ -47,7 +47,7 @@ Seen View::look(const std::string& path) const {
       continue;
     }
     ++links;
-    rest = target + rest;
+    rest.insert(0, target);
     if (target.starts_with('/')) done = "/";
   }
   return {.path = path, .loops = true};
