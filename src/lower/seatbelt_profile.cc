@@ -44,6 +44,12 @@ class ProfileWriter {
     for (const FileGrant& grant : grants_) {
       for (HeldPath& held : held_paths(grant, home)) held_.push_back(std::move(held));
     }
+    in_tree_.reserve(held_.size());
+    for (std::size_t i = 0; i < held_.size(); ++i) in_tree_.emplace_back(held_[i].path(), i);
+    std::ranges::sort(in_tree_, [](const auto& a, const auto& b) {
+      const auto order = core::compare_as_tree(a.first, b.first);
+      return order != 0 ? order < 0 : a.second < b.second;
+    });
   }
 
   Profile write() && {
@@ -194,6 +200,18 @@ class ProfileWriter {
     }
   }
 
+  // Calls `use(path, index)` for each of held_ at or below the directory, in the order of a tree.
+  template <typename Use>
+  void for_each_held(std::string_view directory, Use use) const {
+    auto at = std::ranges::lower_bound(
+        in_tree_, directory,
+        [](std::string_view a, std::string_view b) { return core::compare_as_tree(a, b) < 0; },
+        &std::pair<std::string, std::size_t>::first);
+    for (; at != in_tree_.end() && core::is_at_or_below(at->first, directory); ++at) {
+      use(at->first, at->second);
+    }
+  }
+
   void close(const std::vector<const HeldPath*>& held) {
     for (const HeldPath* path : held) {
       file_.because(*path->origins);
@@ -212,13 +230,11 @@ class ProfileWriter {
       rule("deny", remove_operations, {literal(parameters_.reference("FS", grant.base))});
     }
     std::vector<std::string> above;
-    for (const HeldPath& held : held_) {
-      const std::string path = held.path();
-      if (!core::is_at_or_below(path, grant.base)) continue;
+    for_each_held(grant.base, [&](const std::string& path, std::size_t) {
       for (std::string& tail : ancestors_of(path.substr(grant.base.size()))) {
         above.push_back(std::move(tail));
       }
-    }
+    });
     sort_and_deduplicate(above);
     Filters filters;
     for (const std::string& tail : above) {
@@ -258,19 +274,22 @@ class ProfileWriter {
       closed.push_back(canonical_path(input_.options.home) + tail);
     }
     for (const HeldPath& held : held_) closed.push_back(held.path());
+    sort_and_deduplicate(closed);
     const auto is_closed = [&](std::string_view path) {
-      return std::ranges::any_of(
-          closed, [&](const std::string& held) { return core::is_at_or_below(path, held); });
+      for (; !path.empty(); path = path.substr(0, path.rfind('/'))) {
+        if (std::ranges::binary_search(closed, path)) return true;
+      }
+      return false;
     };
     for (const FileGrant& grant : grants_) {
       if (!is_closed(grant.base)) continue;
       open_way_to(grant, is_closed);
       open_grant(grant);
       std::vector<const HeldPath*> inside;
-      for (const HeldPath& held : held_) {
-        const std::string path = held.path();
-        if (path != grant.base && core::is_at_or_below(path, grant.base)) inside.push_back(&held);
-      }
+      for_each_held(grant.base, [&](const std::string& path, std::size_t index) {
+        if (path != grant.base) inside.push_back(&held_[index]);
+      });
+      std::ranges::sort(inside);  // in the order of the grants
       close(inside);
       pin(grant);
     }
@@ -293,6 +312,7 @@ class ProfileWriter {
   const std::vector<Socket>& sockets_;
   std::vector<FileGrant> grants_;
   std::vector<HeldPath> held_;
+  std::vector<std::pair<std::string, std::size_t>> in_tree_;  // paths of held_ with their index
   Parameters parameters_;
   FileBuilder file_{profile_name};
 };
@@ -300,15 +320,11 @@ class ProfileWriter {
 }  // namespace
 
 std::string Parameters::reference(std::string_view prefix, std::string_view value) {
-  std::size_t count = 0;
-  const std::string beginning = format("{}_", prefix);
-  for (const auto& [key, known] : items_) {
-    if (!key.starts_with(beginning)) continue;
-    if (known == value) return format("(param \"{}\")", key);
-    ++count;
-  }
-  items_.emplace_back(format("{}{}", beginning, count + 1), value);
-  return format("(param \"{}\")", items_.back().first);
+  auto& known = numbers_[std::string(prefix)];
+  const auto [number, is_new] = known.try_emplace(std::string(value), known.size() + 1);
+  const std::string key = format("{}_{}", prefix, number->second);
+  if (is_new) items_.emplace_back(key, value);
+  return format("(param \"{}\")", key);
 }
 
 Profile make_profile(const Input& input, const Programs& programs,

@@ -8,6 +8,7 @@
 // them, escaped, since those take no parameter.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,8 @@ class Parameters {
 
  private:
   std::vector<std::pair<std::string, std::string>> items_;
+  // The number of each value, by its prefix.
+  std::map<std::string, std::map<std::string, std::size_t, std::less<>>, std::less<>> numbers_;
 };
 
 struct Socket {
