@@ -178,26 +178,23 @@ KindPattern net_connect() {
       .form =
           "Write net:connect:HOST:PORT, where HOST is a name, *.name, *, an IPv4 address or "
           "[IPv6]; refinements are sni=, proto=, methods=, paths= and private=true.",
-      .mistakes =
-          {
-              open_quote("net"),
-              twice("sni"),
-              twice("proto"),
-              twice("methods"),
-              twice("paths"),
-              twice("private"),
-              {.pattern = R"(^net:[^:]*:"?(?:[^:?"]*\.)?0[xX][0-9A-Fa-f]*\.?"?(?:[:?]|$))",
-               .message = "A host that ends in a number is ambiguous: write four decimal numbers."},
-              {.pattern = R"(^net:[^:]*:[^:?$]*[A-Za-z0-9_-]{64})",
-               .message = "No label of a host name is longer than 63 characters."},
-              {.pattern = R"(^net:[^:]*:"?(?:\*\.)?[A-Za-z0-9_.-]{255})",
-               .message = "No host name is longer than 253 characters."},
-              {.pattern = R"(^net:[^:]*:"?(?:\*|[0-9.]+|\[[^\]]*\]|(?:[^:?"]*\.)?localhost\.?)"
-               ?) "
-                  R"((?::[^?]*)?\?(?:[^&]*&)*private=)",
-               .message =
-                   "private=true is for names: '*' is every name, an address names itself, and "
-                   "localhost leads nowhere else."},
+      .mistakes = {
+          open_quote("net"),
+          twice("sni"),
+          twice("proto"),
+          twice("methods"),
+          twice("paths"),
+          twice("private"),
+          {.pattern = R"(^net:[^:]*:"?(?:[^:?"]*\.)?0[xX][0-9A-Fa-f]*\.?"?(?:[:?]|$))",
+           .message = "A host that ends in a number is ambiguous: write four decimal numbers."},
+          {.pattern = R"(^net:[^:]*:[^:?$]*[A-Za-z0-9_-]{64})",
+           .message = "No label of a host name is longer than 63 characters."},
+          {.pattern = R"(^net:[^:]*:"?(?:\*\.)?[A-Za-z0-9_.-]{255})",
+           .message = "No host name is longer than 253 characters."},
+          {.pattern = R"~(^net:[^:]*:"?(?:\*|[0-9.]+|\[[^\]]*\]|(?:[^:?"]*\.)?localhost\.?)"?)~"
+                      R"~((?::[^?]*)?\?(?:[^&]*&)*private=)~",
+           .message = "private=true is for names: '*' is every name, an address names itself, and "
+                      "localhost leads nowhere else."},
       }};
 }
 
@@ -247,9 +244,8 @@ KindPattern env() {
 KindPattern ipc() {
   const std::string unix_path = format(R"((?:/{0}|"/{1}"))", path_rest(), quoted_path_rest());
   const std::string endpoint =
-      any_of({quotable("(?:netlink-route|self|x11)"),
-              R"("?dbus"?:"?(?:session|system)" ?) ", format(R"("?unix" ?: {}) ", unix_path),
-              format(R"("unix:/{}")", quoted_path_rest()),
+      any_of({quotable("(?:netlink-route|self|x11)"), R"~("?dbus"?:"?(?:session|system)"?)~",
+              format(R"~("?unix"?:{})~", unix_path), format(R"("unix:/{}")", quoted_path_rest()),
               format("[^$]*{}.*", variable)});
   std::vector<Mistake> mistakes = path_mistakes("ipc");
   mistakes.push_back(
