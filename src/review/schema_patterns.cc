@@ -111,11 +111,11 @@ Mistake twice(std::string_view key) {
 // What fs and the sockets of ipc have in common.
 std::vector<Mistake> path_mistakes(std::string_view kind) {
   return {
-      {.pattern = format(R"(^{0}:[^"]*/\.\.(?:[/?]|$)|^{0}:.*/\.\.[/"])", kind),
+      {.pattern = format(R"(^{0}:[^:]*:[^"]*/\.\.(?:[/?]|$)|^{0}:.*/\.\.[/"])", kind),
        .message = "'..' cannot stand in a path: write the path that is meant."},
       {.pattern = format(R"(^{}:[^$]*(?:\$[^A-Za-z_$]*)*\$[A-Za-z_])", kind),
        .message = "Variables are written with braces: ${NAME}."},
-      {.pattern = format(R"(^{0}:[^"]* (?:/\.?)*(?:\?|$)|^{0}:[^:]*:.* (?:/\.?)*")", kind),
+      {.pattern = format(R"(^{0}:[^:]*:[^"]* (?:/\.?)*(?:\?|$)|^{0}:[^:]*:.* (?:/\.?)*")", kind),
        .message = "A path cannot end with a blank."},
       {.pattern = format(R"(^{}:(?:[^/]*/)+[^/?"$\\]{{256}})", kind),
        .message = "No file can have a name longer than 255 bytes."},
@@ -246,7 +246,7 @@ KindPattern ipc() {
   const std::string endpoint =
       any_of({quotable("(?:netlink-route|self|x11)"), R"~("?dbus"?:"?(?:session|system)"?)~",
               format(R"~("?unix"?:{})~", unix_path), format(R"("unix:/{}")", quoted_path_rest()),
-              format("[^$]*{}.*", variable)});
+              format(R"~([^$?]*{}(?:[^?]*|.*"))~", variable)});
   std::vector<Mistake> mistakes = path_mistakes("ipc");
   mistakes.push_back(
       {.pattern = R"(^ipc:[^*]*\*)", .message = "A socket is named by one path, without globs."});
@@ -312,7 +312,7 @@ std::vector<Mistake> beyond_grammar_0_0() {
   return {
       {.pattern = format("^(?:fs|net|exec|env|ipc):[^$]*(?:\\$[^{{$]+)*{}", variable),
        .message = "Variables are not part of grammar 0.0."},
-      {.pattern = R"(^(?:fs|env|ipc):[^"?]*\?(?:[^&]*&)*unsafe=)",
+      {.pattern = R"(^(?:fs|env|ipc):[^:]*:[^"?]*\?(?:[^&]*&)*unsafe=)",
        .message = "?unsafe=true is not part of grammar 0.0."},
       {.pattern = R"(^net:[^:]*:"?(?:\*\.|\[))",
        .message = "Wildcard names and bracketed addresses are not part of grammar 0.0."},
