@@ -27,11 +27,9 @@ SchemaValue no_slips(std::span<const std::string_view> keys) {
     known.emplace_back(key);
     slips += format("{}{}", slips.empty() ? "" : "|", pattern::slips_of(key));
   }
-  return object(
-      {{"if", object({{"enum", std::move(known)}})},
-       {"else",
-        object({{"not", object({{"type", "string"}, {"pattern", format("^(?:{})$", slips)}})},
-                {"errorMessage", "This key is one letter off from one that capgate knows."}})}});
+  return object({{"if", object({{"enum", std::move(known)}})},
+                 {"else", refuse(format("^(?:{})$", slips),
+                                 "This key is one letter off from one that capgate knows.")}});
 }
 
 SchemaValue text(std::string_view description) {
@@ -45,20 +43,23 @@ SchemaValue described(std::string_view description) {
   return object({{"description", description}});
 }
 
-SchemaValue capabilities_of_grammar_0_0() { return object({{"items", refer("capability-0.0")}}); }
-
 SchemaValue only_grammar_0_0() {
-  const SchemaValue tool =
-      object({{"properties", object({{"capabilities", capabilities_of_grammar_0_0()}})}});
+  const SchemaValue tool = object(
+      {{"type", "object"},
+       {"properties", object({{"capabilities", object({{"type", "array"},
+                                                       {"items", refer("capability-0.0")}})}})}});
+  const SchemaValue seal =
+      object({{"const", false}, {"errorMessage", "seal is not part of grammar 0.0."}});
   return object(
-      {{"if", object({{"properties", object({{"grammar", object({{"const", "0.0"}})}})},
+      {{"if", object({{"type", "object"},
+                      {"properties", object({{"grammar", object({{"const", "0.0"}})}})},
                       {"required", list({"grammar"})}})},
-       {"then", object({{"properties",
-                         object({{"serverCapabilities", capabilities_of_grammar_0_0()},
-                                 {"tools", object({{"items", tool}})},
-                                 {"seal", object({{"const", false},
-                                                  {"errorMessage",
-                                                   "seal is not part of grammar 0.0."}})}})}})}});
+       {"then",
+        object({{"properties",
+                 object({{"serverCapabilities", object({{"type", list({"array", "null"})},
+                                                        {"items", refer("capability-0.0")}})},
+                         {"tools", object({{"type", "array"}, {"items", tool}})},
+                         {"seal", seal}})}})}});
 }
 
 SchemaValue grammar() {

@@ -96,11 +96,6 @@ std::string_view words_of(std::string_view kind) {
   return found == std::end(words) ? std::string_view() : found->text;
 }
 
-SchemaValue not_matching(const Mistake& mistake) {
-  return object({{"not", object({{"type", "string"}, {"pattern", mistake.pattern}})},
-                 {"errorMessage", mistake.message}});
-}
-
 // Plain text for editors without Markdown.
 std::string without_markup(std::string_view text) {
   std::string out;
@@ -119,7 +114,8 @@ SchemaValue definition(const KindPattern& kind) {
                 {"pattern", kind.pattern},
                 {"errorMessage", kind.form}};
   List mistakes;
-  for (const Mistake& mistake : kind.mistakes) mistakes.push_back(not_matching(mistake));
+  for (const Mistake& mistake : kind.mistakes)
+    mistakes.push_back(refuse(mistake.pattern, mistake.message));
   if (!mistakes.empty()) out.push_back({"allOf", std::move(mistakes)});
   List examples;
   for (const Sample& sample : samples) {
@@ -165,7 +161,8 @@ SchemaValue capability(const std::vector<KindPattern>& kinds) {
 
 SchemaValue capability_of_grammar_0_0() {
   List rules;
-  for (const Mistake& mistake : beyond_grammar_0_0()) rules.push_back(not_matching(mistake));
+  for (const Mistake& mistake : beyond_grammar_0_0())
+    rules.push_back(refuse(mistake.pattern, mistake.message));
   return object({{"type", "string"}, {"allOf", std::move(rules)}});
 }
 

@@ -1,5 +1,6 @@
 #include "review/schema_config.h"
 
+#include "base/format.h"
 #include "review/schema_capability.h"
 #include "review/schema_patterns.h"
 
@@ -13,9 +14,7 @@ SchemaValue list_of(SchemaValue items) {
 }
 
 SchemaValue named(std::string_view description, std::string_view definition) {
-  return object({{"description", description},
-                 {"$ref", std::get<std::string>(
-                              std::get<Object>(refer(definition).value).front().value.value)}});
+  return object({{"description", description}, {"$ref", format("#/$defs/{}", definition)}});
 }
 
 SchemaValue boolean(std::string_view description) {
@@ -65,7 +64,7 @@ SchemaValue secrets() {
 // At most one way to say what the server may do, and none for a server that runs elsewhere.
 SchemaValue choices() {
   const auto not_both = [](std::string_view one, std::string_view other) {
-    return object({{"not", object({{"required", list({one, other})}})},
+    return object({{"not", object({{"type", "object"}, {"required", list({one, other})}})},
                    {"errorMessage", "Keep one of manifest, capabilities and sandbox."}});
   };
   Object refused;
@@ -74,7 +73,7 @@ SchemaValue choices() {
   }
   return list({not_both("manifest", "capabilities"), not_both("manifest", "sandbox"),
                not_both("capabilities", "sandbox"),
-               object({{"if", object({{"required", list({"url"})}})},
+               object({{"if", object({{"type", "object"}, {"required", list({"url"})}})},
                        {"then", object({{"properties", std::move(refused)}})}})});
 }
 
@@ -103,14 +102,11 @@ SchemaValue path() {
   return object(
       {{"description", "From the root, from ~ or from this file's directory; no globs."},
        {"type", "string"},
-       {"pattern", R"(^(?:~(?:/|$)|[^~])[^*?\[\]{}\x00-\x1f\x7f]*$)"},
+       {"pattern", R"(^(?:~|(?:~/|[^~*?\[\]{}\x00-\x1f\x7f])[^*?\[\]{}\x00-\x1f\x7f]*)$)"},
        {"errorMessage",
         "A path from the root, from ~ or from this file's directory, without globs "
         "and variables."},
-       {"allOf",
-        list({object({{"not", object({{"type", "string"},
-                                      {"pattern", R"(^(?:[^/]*/)*\.\.(?:/|$)|^[*?\[\]{}])"}})},
-                      {"errorMessage", "'..' and globs cannot stand in a path."}})})}});
+       {"allOf", list({refuse(R"(^(?:[^/]*/)*\.\.(?:/|$))", "'..' cannot stand in a path.")})}});
 }
 
 SchemaValue sandbox() {

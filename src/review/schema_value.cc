@@ -119,6 +119,12 @@ SchemaValue refer(std::string_view definition) {
   return object({{"$ref", format("{}{}", new_place, definition)}});
 }
 
+SchemaValue refuse(std::string_view pattern, std::string_view message) {
+  return object(
+      {{"if", object({{"type", "string"}, {"pattern", pattern}})},
+       {"then", object({{"type", "string"}, {"pattern", "^$"}, {"errorMessage", message}})}});
+}
+
 std::string print(const SchemaValue& schema, Draft draft) {
   Object out = {{"$schema", draft == Draft::draft_07
                                 ? "http://json-schema.org/draft-07/schema#"

@@ -43,6 +43,10 @@ struct SchemaMember {
 [[nodiscard]] SchemaValue list(std::initializer_list<SchemaValue> items);
 [[nodiscard]] SchemaValue refer(std::string_view definition);  // {"$ref": "#/$defs/..."}
 
+// No string that matches the pattern. Editors show the message of a pattern that fails, but not all
+// of them that of `not`; so this says that such a string would have to be empty.
+[[nodiscard]] SchemaValue refuse(std::string_view pattern, std::string_view message);
+
 // Pretty JSON with a line feed at the end.
 [[nodiscard]] std::string print(const SchemaValue& schema, Draft draft);
 

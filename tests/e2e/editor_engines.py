@@ -20,10 +20,9 @@ def install():
     os.makedirs(PLACE, exist_ok=True)
     with open(os.path.join(PLACE, "lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with open(os.path.join(SOURCE, "package-lock.json"), encoding="utf-8") as file:
-            wanted = file.read()
+        wanted = _read(os.path.join(SOURCE, "package-lock.json"))
         stamp = os.path.join(PLACE, "installed")
-        if not os.path.exists(stamp) or open(stamp, encoding="utf-8").read() != wanted:
+        if not os.path.exists(stamp) or _read(stamp) != wanted:
             for name in FILES:
                 shutil.copy(os.path.join(SOURCE, name), PLACE)
             subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=PLACE,
@@ -31,6 +30,11 @@ def install():
             with open(stamp, "w", encoding="utf-8") as file:
                 file.write(wanted)
         shutil.copy(os.path.join(SOURCE, "ask.cjs"), PLACE)  # where Node looks for what it imports
+
+
+def _read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def ask(question, **order):

@@ -43,12 +43,9 @@ UNSEEN = {
     "bad-yaml-duplicate-key": "keys given twice are gone when the schema looks",
     "bad-yaml-anchor-alias": "YAML that capgate does not read",
     "bad-yaml-merge-key": "YAML that capgate does not read",
-    "bad-yaml-tag": "YAML that capgate does not read",
     "bad-yaml-byte-order-mark": "bytes that capgate does not read",
-    "bad-json-byte-order-mark": "bytes that capgate does not read",
     "bad-json-surrogate*": "bytes that capgate does not read",
     "bad-json-depth-129": "a limit of the reader",
-    "bad-json-nan": "JSON that capgate does not read",
     "bad-variable-[!s]*": "depends on the values of variables",
     "bad-variable-star-value": "depends on the values of variables",
 }
@@ -67,9 +64,16 @@ def manifest_of(case):
     with open(path, "rb") as file:
         data = file.read()
     try:
-        return json.loads(data) if path.endswith(".json") else yaml.safe_load(data)
+        text = data.decode("utf-8")
+        if path.endswith(".json"):
+            return json.loads(text, parse_constant=no_number)
+        return yaml.safe_load(text)
     except (ValueError, yaml.YAMLError):
         return None
+
+
+def no_number(word):
+    raise ValueError(word)
 
 
 def golden(wanted_bad):
@@ -173,6 +177,38 @@ class Manifests(unittest.TestCase):
         self.assertEqual((done.returncode, "schema" in done.stderr), (0, False), done.stderr)
 
 
+class Configs(unittest.TestCase):
+    """tests/config, as in config_schema_test.py, with every validator and draft."""
+
+    def values(self, kind):
+        for path in sorted(glob.glob(os.path.join(launch.ROOT, "tests/config", kind, "*.yaml"))):
+            with open(path, encoding="utf-8") as file:
+                yield yaml.safe_load(file)
+
+    def test_every_validator_agrees(self):
+        editor_engines.install()
+        good = [*self.values("good"), *self.values("meaning")]
+        bad = [*self.values("bad")]
+        wanted = [True] * len(good) + [False] * len(bad)
+        self.assertGreater(len(wanted), 30)
+        for draft, validator in DRAFTS.items():
+            schema = schema_of("config", draft)
+            check = validator(schema)
+            self.assertEqual([check.is_valid(value) for value in good + bad], wanted)
+            self.assertEqual(editor_engines.ask("valid", schema=schema, values=good + bad), wanted)
+
+    def test_endpoints_of_a_sandbox_block(self):
+        check = DRAFTS["2020-12"](schema_of("config"))
+        hosts = [text for text in schema_strings.SCOPES["net"] if "$" not in text]
+        ports = [":443", ":0", "", ":65536", ":\"443\"", ":443?sni=match", ":443?sni=any"]
+        for text in [host + ":443" for host in hosts] + ["a.b" + port for port in ports]:
+            config = {"servers": {"x": {"sandbox": {"network": [text]}}}}
+            done = launch.capgate("explain", "-", text=json.dumps(config), env={"HOME": "/home/me"})
+            if done.returncode == 0:
+                self.assertTrue(check.is_valid(config), text)
+        self.assertFalse(check.is_valid({"servers": {"x": {"sandbox": {"network": ["a.b:0"]}}}}))
+
+
 class Strings(unittest.TestCase):
     """Thousands of strings, and capgate itself says which are right."""
 
@@ -217,8 +253,8 @@ class Strings(unittest.TestCase):
 class Hostile(unittest.TestCase):
     """No pattern takes more than time in proportion to the text."""
     SMALL, LARGE = 10_000, 100_000
-    # Ten times the text may take ten times as long, not a hundred; what takes no time is not compared.
-    MOST, LEAST_MS = 40, 20
+    # Ten times the text may take ten times as long, not a hundred; what takes little is not compared.
+    MOST, LEAST_MS = 40, 200
 
     def texts(self, size):
         heads = ["", "fs:read:", "fs:read:/", "fs:read:\"/", "fs:read:/home", "net:connect:",
