@@ -6,11 +6,13 @@ const path = require('path');
 
 const order = JSON.parse(fs.readFileSync(0, 'utf8'));
 
-// ajv in strict mode: an unknown keyword in the schema, or one that cannot apply, throws.
+// ajv in strict mode: an unknown keyword in the schema, or one that cannot apply, throws. Allowed are
+// lists of which the first item is special, and "not both of these keys".
 function valid({schema, values}) {
   const isOld = schema.$schema.includes('draft-07');
   const Ajv = isOld ? require('ajv').default : require('ajv/dist/2020').default;
-  const ajv = new Ajv({strict: true, strictTuple: false, allErrors: true, allowUnionTypes: true});
+  const ajv = new Ajv({strict: true, strictTuple: false, strictRequired: false, allErrors: true,
+                       allowUnionTypes: true});
   for (const word of ['defaultSnippets', 'errorMessage', 'markdownDescription',
                       'enumDescriptions']) {
     ajv.addKeyword(word);
