@@ -290,9 +290,9 @@ class Hostile(unittest.TestCase):
         def measure(pattern, size):
             expression, out = re.compile(pattern), []
             for text in self.texts(size):
-                begin = time.perf_counter()
+                begin = time.process_time()
                 expression.search(text)
-                out.append((time.perf_counter() - begin) * 1000)
+                out.append((time.process_time() - begin) * 1000)
             return out
         self.check(measure)
 
