@@ -11,7 +11,7 @@ const order = JSON.parse(fs.readFileSync(0, 'utf8'));
 function valid({schema, values}) {
   const isOld = schema.$schema.includes('draft-07');
   const Ajv = isOld ? require('ajv').default : require('ajv/dist/2020').default;
-  const ajv = new Ajv({strict: true, strictTuple: false, strictRequired: false, allErrors: true,
+  const ajv = new Ajv({strict: true, strictTuples: false, strictRequired: false, allErrors: true,
                        allowUnionTypes: true});
   for (const word of ['defaultSnippets', 'errorMessage', 'markdownDescription',
                       'enumDescriptions']) {
