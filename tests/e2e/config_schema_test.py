@@ -116,7 +116,7 @@ class Explain(unittest.TestCase):
         self.assertIn("fs:read:/usr/data", done.stdout)
 
     def test_a_mistake_in_a_capability_stands_in_the_config(self):
-        done = explain(os.path.join(EXAMPLES, "meaning/capability.yaml"))
+        done = explain(os.path.join(EXAMPLES, "bad/capability.yaml"))
         self.assertIn("capability.yaml:1:39: error[CAP_FS_RELATIVE]", done.stderr)
 
 
