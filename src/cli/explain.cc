@@ -10,14 +10,23 @@
 #include "cli/load.h"
 #include "core/describe.h"
 #include "core/scope.h"
+#include "review/textconv.h"
 #include "sys/file.h"
+#include "text/json_or_yaml.h"
 
 namespace capgate::cli {
 namespace {
 
 using text::JsonWriter;
 
-constexpr Option options[] = {tool_option, set_option, seal_option, validators_option, json_option};
+constexpr Option options[] = {
+    {.name = "--textconv", .help = "FILE as plain lines, for git diff; a broken one as it is"},
+    tool_option,
+    set_option,
+    seal_option,
+    validators_option,
+    json_option,
+};
 
 bool looks_like_code(std::string_view word) {
   return word.contains('_') &&
@@ -155,6 +164,21 @@ int explain_manifest(const Wanted& wanted, const Arguments& arguments, Output& o
   return Exit::ok;
 }
 
+// For git, which shows nothing where this fails: what is no manifest is shown as it is.
+int convert(const Arguments& arguments, Output& output) {
+  const std::string& path = arguments.operands.front();
+  auto read = sys::read_file(path, text::largest_document);
+  if (!read) {
+    output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(read.error().subject),
+                         sys::reason(read.error()));
+    return Exit::unreadable;
+  }
+  const text::SharedText text = text::share(*std::move(read));
+  const auto document = text::parse_json_or_yaml(path, text);
+  output.out += document ? review::plain_lines(*document) : *text;
+  return Exit::ok;
+}
+
 // A manifest or a capgate.yaml: what it holds tells which.
 int explain_file(const Arguments& arguments, Output& output) {
   const std::string& path = arguments.operands.front();
@@ -175,6 +199,7 @@ int explain_file(const Arguments& arguments, Output& output) {
 
 int run(const Arguments& arguments, Output& output) {
   const std::string& word = arguments.operands.front();
+  if (arguments.has("--textconv")) return convert(arguments, output);
   if (looks_like_code(word)) return explain_code(word, arguments.has("--json"), output);
   if (looks_like_capability(word)) return explain_capability(word, arguments, output);
   return explain_file(arguments, output);
