@@ -22,8 +22,8 @@ void lint_files(Linter& linter, const Line& line, const FsCapability& fs) {
   const std::string& home = linter.manifest().home;
   if (const core::CredentialPath* entry = core::credential_at(fs.path.base, home)) {
     linter.about(line, {.rule = rule::credential_path,
-                        .message = format("{} holds credentials ({})", shown(core::print(fs.path)),
-                                          entry->group),
+                        .message = format("{} lies where credentials are kept ({})",
+                                          shown(core::print(fs.path)), entry->group),
                         .help = "hand over the one value that is needed as env:inject"});
   }
   if (core::is_writing(fs.actions) && core::startup_at(fs.path.base, home) != nullptr) {

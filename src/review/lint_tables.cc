@@ -91,7 +91,6 @@ constexpr SharedSuffix shared[] = {
     {"freshdesk.com", "an organisation"},
     {"github.io", "a site"},
     {"githubpreview.dev", "a workspace"},
-    {"githubusercontent.com", "a file"},
     {"gitlab.io", "a site"},
     {"gitpod.io", "a workspace"},
     {"glitch.me", "an application"},
@@ -313,6 +312,20 @@ constexpr ExfiltrationService services[] = {
     {"zrok.io", "a tunnel"},
 };
 
+// Domains of one party that has several: what goes to the one may go to the other.
+struct Alias {
+  std::string_view domain;
+  std::string_view party;
+};
+constexpr Alias aliases[] = {
+    {"atlassian.com", "atlassian.net"},       {"fbcdn.net", "facebook.com"},
+    {"githubusercontent.com", "github.com"},  {"googleapis.com", "google.com"},
+    {"googleusercontent.com", "google.com"},  {"live.com", "microsoft.com"},
+    {"microsoftonline.com", "microsoft.com"}, {"notion.com", "notion.so"},
+    {"office.com", "microsoft.com"},          {"slack-edge.com", "slack.com"},
+    {"slack-files.com", "slack.com"},         {"stripe.network", "stripe.com"},
+};
+
 // Shells and interpreters, what starts another program that is named in its words, package runners,
 // container engines, and programs with a language or an escape to the shell of their own.
 constexpr std::string_view runners[] = {"ash",         "at",        "awk",        "bash",
@@ -411,7 +424,9 @@ std::string_view site_of(std::string_view name) {
       suffix = std::max(suffix, count_labels(each.suffix));
     }
   }
-  return last_labels(name, suffix + 1);
+  const std::string_view site = last_labels(name, suffix + 1);
+  const auto alias = std::ranges::find(aliases, site, &Alias::domain);
+  return alias == std::ranges::end(aliases) ? site : alias->party;
 }
 
 const ExfiltrationService* exfiltration_service(std::string_view name) {

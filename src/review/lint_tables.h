@@ -29,7 +29,8 @@ struct SharedSuffix {
 [[nodiscard]] bool is_registry_suffix(std::string_view name);
 [[nodiscard]] std::span<const std::string_view> registry_suffixes();  // of two labels, sorted
 
-// The part of a name that one party holds: its registry or shared suffix and one label more.
+// The part of a name that one party holds: its registry or shared suffix and one label more. A
+// party that is known for several domains has one of them: githubusercontent.com is github.com.
 [[nodiscard]] std::string_view site_of(std::string_view name);
 
 struct ExfiltrationService {
