@@ -31,8 +31,8 @@ Finding finding(std::string_view rule, std::string tool, std::string capability)
           .capability = capability};
 }
 
-Reviewed apply(const std::string& text, std::string_view today,
-               std::vector<std::string> checked = {"a/m.json"}) {
+Reviewed review_on(const std::string& text, std::string_view today,
+                   std::vector<std::string> checked = {"a/m.json"}) {
   const auto file = parse(text);
   EXPECT_TRUE(file) << (file ? "" : file.error().front().message);
   const Source source("i.yaml", text);
@@ -49,33 +49,34 @@ std::string verdict(const Reviewed& reviewed) {
 
 TEST(IgnoreFile, AFindingIsIgnoredThroughItsLastDay) {
   const std::string text = entry("    expires: 2027-06-30\n");
-  EXPECT_EQ(verdict(apply(text, "2026-11-16")), "| 1");
-  EXPECT_EQ(verdict(apply(text, "2027-06-30")), "| 1");
-  EXPECT_EQ(verdict(apply(text, "2027-07-01")), "IGNORE_EXPIRED NET_ANY | 0");
-  EXPECT_EQ(verdict(apply(entry("    expires: never\n"), "9999-01-01")), "| 1");
+  EXPECT_EQ(verdict(review_on(text, "2026-11-16")), "| 1");
+  EXPECT_EQ(verdict(review_on(text, "2027-06-30")), "| 1");
+  EXPECT_EQ(verdict(review_on(text, "2027-07-01")), "NET_ANY IGNORE_EXPIRED | 0");
+  EXPECT_EQ(verdict(review_on(entry("    expires: never\n"), "9999-01-01")), "| 1");
 }
 
 TEST(IgnoreFile, TheReasonIsKept) {
-  const auto reviewed = apply(entry("    expires: never\n"), "2026-11-16");
+  const auto reviewed = review_on(entry("    expires: never\n"), "2026-11-16");
   ASSERT_EQ(reviewed.suppressed.size(), 1U);
   EXPECT_EQ(reviewed.suppressed[0].reason, "it fetches any page");
 }
 
 TEST(IgnoreFile, WhatNarrowsAnEntryMustMatch) {
   const std::string end = "    expires: never\n";
-  EXPECT_EQ(verdict(apply(entry("    capability: 'net:connect:*'\n" + end), "2026-01-01")), "| 1");
-  EXPECT_EQ(verdict(apply(entry("    file: ./a//m.json\n" + end), "2026-01-01")), "| 1");
-  EXPECT_EQ(verdict(apply(entry("    capability: net:connect:A.com\n" + end), "2026-01-01")),
+  EXPECT_EQ(verdict(review_on(entry("    capability: 'net:connect:*'\n" + end), "2026-01-01")),
+            "| 1");
+  EXPECT_EQ(verdict(review_on(entry("    file: ./a//m.json\n" + end), "2026-01-01")), "| 1");
+  EXPECT_EQ(verdict(review_on(entry("    capability: net:connect:A.com\n" + end), "2026-01-01")),
             "NET_ANY IGNORE_UNUSED | 0");
-  EXPECT_EQ(verdict(apply(entry("    tool: t\n" + end), "2026-01-01")),
+  EXPECT_EQ(verdict(review_on(entry("    tool: t\n" + end), "2026-01-01")),
             "NET_ANY IGNORE_UNUSED | 0");
 }
 
 TEST(IgnoreFile, AnEntryAboutAnotherFileIsNotUnused) {
-  EXPECT_EQ(verdict(apply(entry("    file: b.json\n    expires: never\n"), "2026-01-01")),
+  EXPECT_EQ(verdict(review_on(entry("    file: b.json\n    expires: never\n"), "2026-01-01")),
             "NET_ANY | 0");
-  EXPECT_EQ(verdict(apply(entry("    file: b.json\n    expires: never\n"), "2026-01-01",
-                          {"a/m.json", "b.json"})),
+  EXPECT_EQ(verdict(review_on(entry("    file: b.json\n    expires: never\n"), "2026-01-01",
+                              {"a/m.json", "b.json"})),
             "NET_ANY IGNORE_UNUSED | 0");
 }
 

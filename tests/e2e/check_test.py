@@ -181,8 +181,8 @@ class Sarif(CheckCase):
         self.assertEqual(run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"], "NET_ANY")
         self.assertEqual(result["locations"][0]["physicalLocation"],
                          {"artifactLocation": {"uri": "fetch.json"},
-                          "region": {"startLine": 8, "startColumn": 9, "endLine": 8,
-                                     "endColumn": 24}})
+                          "region": {"startLine": 8, "startColumn": 10, "endLine": 8,
+                                     "endColumn": 23}})
         self.assertEqual(result["partialFingerprints"]["capgate/v1"],
                          self.json("fetch.json", code=5)["findings"][0]["fingerprint"])
 
