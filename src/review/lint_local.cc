@@ -1,11 +1,6 @@
 // Files, programs and sockets of the host.
-#include <algorithm>
-#include <string_view>
-#include <unordered_set>
-
 #include "base/format.h"
 #include "base/text.h"
-#include "core/rights.h"
 #include "core/scope.h"
 #include "core/sensitive.h"
 #include "review/lint_detail.h"
@@ -60,33 +55,6 @@ void lint_exec(Linter& linter, const Line& line, const ExecCapability& exec) {
                       .help = "name the programs that the server really starts"});
 }
 
-// Directories that the server may fill.
-std::unordered_set<std::string> writable_directories(const Linter& linter) {
-  std::unordered_set<std::string> out;
-  for (const Line& line : linter.lines()) {
-    const auto* fs = std::get_if<FsCapability>(line.capability);
-    if (fs != nullptr && core::rights_of(fs->actions).has(core::FileRights::modify)) {
-      out.insert(fs->path.base);
-    }
-  }
-  return out;
-}
-
-void lint_replaceable(Linter& linter) {
-  const auto writable = writable_directories(linter);
-  for (const Line& line : linter.lines()) {
-    const auto* exec = std::get_if<ExecCapability>(line.capability);
-    if (exec == nullptr || !exec->program.starts_with('/')) continue;
-    std::string path = exec->program;
-    while (!path.empty() && !writable.contains(path)) path.resize(path.rfind('/'));
-    if (path.empty()) continue;
-    linter.about(line, {.rule = rule::write_and_exec,
-                        .message = format("{} can be replaced: the server may write {}",
-                                          quoted(exec->program), shown(path)),
-                        .help = "keep the program where the server cannot write"});
-  }
-}
-
 }  // namespace
 
 void lint_local(Linter& linter) {
@@ -104,7 +72,6 @@ void lint_local(Linter& linter) {
       lint_exec(linter, line, *exec);
     }
   }
-  lint_replaceable(linter);
 }
 
 }  // namespace capgate::review::detail

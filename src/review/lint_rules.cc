@@ -66,9 +66,6 @@ constexpr Rule rules[] = {
      "A shell, an interpreter or a package runner makes exec:spawn a grant for every program that "
      "they can be told to run; the sandbox bounds what that does, but no longer which program "
      "does it. Name the programs that the server really starts."},
-    {"WRITE_AND_EXEC", Level::warning, "a program that the server may replace",
-     "The program lies in a directory that the server may write, so the grant is for any program. "
-     "Keep programs where the server cannot write."},
     {"IPC_DESKTOP", Level::warning, "the whole desktop or bus",
      "A client of X11 sees every key and every window, and on a message bus a service can be asked "
      "to start programs outside of the sandbox. Leave it out, or name the one socket that is "

@@ -26,7 +26,6 @@ inline constexpr std::string_view credential_path = "CREDENTIAL_PATH";
 inline constexpr std::string_view startup_write = "STARTUP_WRITE";
 inline constexpr std::string_view unsafe = "UNSAFE";
 inline constexpr std::string_view exec_shell = "EXEC_SHELL";
-inline constexpr std::string_view write_and_exec = "WRITE_AND_EXEC";
 inline constexpr std::string_view ipc_desktop = "IPC_DESKTOP";
 inline constexpr std::string_view unused_server_grant = "UNUSED_SERVER_GRANT";
 inline constexpr std::string_view tools_not_told_apart = "TOOLS_NOT_TOLD_APART";

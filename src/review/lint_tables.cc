@@ -405,11 +405,13 @@ std::span<const ExfiltrationService> exfiltration_services() { return services; 
 
 std::optional<std::string_view> why_shared(std::string_view name) {
   if (is_registry_suffix(name)) return "any domain";
+  std::optional<std::string_view> below;
   for (const SharedSuffix& each : shared) {
     const Relation relation = relate(name, each.suffix);
-    if (relation == Relation::equal || relation == Relation::above) return each.what;
+    if (relation == Relation::equal) return each.what;
+    if (relation == Relation::above && !below) below = each.what;
   }
-  return std::nullopt;
+  return below;
 }
 
 bool is_registry_suffix(std::string_view name) {

@@ -41,6 +41,7 @@ TEST(LintTables, StrangersAreBelowSharedSuffixes) {
                            "co.uk", "github.io", "core.windows.net", "cloudfront.net"}) {
     EXPECT_TRUE(why_shared(name)) << name;
   }
+  EXPECT_EQ(why_shared("s3.amazonaws.com"), "an S3 bucket");
   for (const char* name : {"github.com", "bucket.s3.amazonaws.com", "me.github.io", "bbc.co.uk",
                            "bedrock.eu-west-1.amazonaws.com"}) {
     EXPECT_FALSE(why_shared(name)) << name;

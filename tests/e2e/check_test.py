@@ -228,11 +228,11 @@ class Golden(CheckCase):
         with open(path, encoding="utf-8") as file:
             self.assertEqual(file.read(), text)
 
-    def test_every_rule_in_words(self):
+    def test_a_review_in_words(self):
         done = self.check("review.yaml", "--severity", "note", code=5, cwd=GOLDEN)
         self.compare("review.txt", done.stderr + done.stdout)
 
-    def test_every_rule_as_sarif(self):
+    def test_a_review_as_sarif(self):
         done = self.check("review.yaml", "--severity", "note", "--sarif", code=5, cwd=GOLDEN)
         self.compare("review.sarif", done.stdout)
 
