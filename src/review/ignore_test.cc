@@ -18,7 +18,7 @@ std::string entry(std::string_view more) {
   return format("ignore:\n  - rule: NET_ANY\n    reason: it fetches any page\n{}", more);
 }
 
-Finding finding(std::string_view rule, std::string tool, std::string capability) {
+Finding finding(std::string_view rule, const std::string& tool, const std::string& capability) {
   return {.rule = rule,
           .level = Level::warning,
           .message = "m",
