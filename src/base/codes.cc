@@ -232,6 +232,12 @@ constexpr CodeInfo table[] = {
      "and what is not one of its forms is refused; capabilities can say all of it.",
      R"({servers: {notes: {command: [notes-server], sandbox: {exec: true}}}})",
      R"({servers: {notes: {command: [notes-server], sandbox: {exec: [git]}}}})"},
+    {Code::ignore_shape, "IGNORE_SHAPE", "the ignore file does not have the expected shape",
+     "The file is a mapping with the key ignore: a list of entries, each with a rule, a reason and "
+     "expires (a date, or never), and, to narrow it, capability, tool and file. A key that is not "
+     "known would let an entry ignore more than was meant.",
+     R"({ignore: [{rule: NET_ANY}]})",
+     R"({ignore: [{rule: NET_ANY, reason: it fetches any page, expires: 2027-06-30}]})"},
     {Code::tool_unknown, "TOOL_UNKNOWN", "the manifest has no such tool",
      "--tool NAME prints the policy of one tool: serverCapabilities and its own capabilities.",
      "--tool serch_code", "--tool search_code"},

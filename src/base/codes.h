@@ -64,6 +64,8 @@ enum class Code {
   config_shape,
   config_unknown_key,
   config_sandbox,
+  // The ignore file of `check`.
+  ignore_shape,
   // What was asked for.
   tool_unknown,
   adapter_unsupported,

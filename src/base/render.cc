@@ -69,6 +69,11 @@ std::string paint(std::string_view text, std::string_view sgr, Colour colour) {
   return format("\x1b[{}m{}\x1b[0m", sgr, text);
 }
 
+std::string_view sgr_of(std::string_view severity) {
+  if (severity == "error") return "1;31";
+  return severity == "warning" ? "1;33" : "1;34";
+}
+
 }  // namespace
 
 Source::Source(std::string name, std::string_view text) : name_(std::move(name)), text_(text) {
@@ -113,28 +118,38 @@ void sort_diagnostics(Diagnostics& diagnostics) {
 }
 
 std::string render(const Diagnostic& diagnostic, const Source& source, Colour colour) {
+  return render(Remark{.severity = "error",
+                       .code = code_name(diagnostic.code),
+                       .where = diagnostic.where,
+                       .message = diagnostic.message,
+                       .help = diagnostic.help},
+                source, colour);
+}
+
+std::string render(const Remark& remark, const Source& source, Colour colour) {
   const std::string name = escape_for_terminal(source.name());
-  const std::string label = paint(format("error[{}]", code_name(diagnostic.code)), "1;31", colour);
-  const std::string help = diagnostic.help.empty()
+  const std::string_view sgr = sgr_of(remark.severity);
+  const std::string label = paint(format("{}[{}]", remark.severity, remark.code), sgr, colour);
+  const std::string help = remark.help.empty()
                                ? std::string()
-                               : format("{}: {}\n", paint("help", "1;36", colour), diagnostic.help);
-  if (diagnostic.where == Span::nowhere()) {
-    return format("{}: {}: {}\n{}", name, label, diagnostic.message, help);
+                               : format("{}: {}\n", paint("help", "1;36", colour), remark.help);
+  if (remark.where == Span::nowhere()) {
+    return format("{}: {}: {}\n{}", name, label, remark.message, help);
   }
 
-  const auto [number, column] = source.position(diagnostic.where.begin);
+  const auto [number, column] = source.position(remark.where.begin);
   const std::string_view line = source.line(number);
   const std::size_t start = source.line_start(number);
-  const std::size_t begin = std::min<std::size_t>(diagnostic.where.begin - start, line.size());
+  const std::size_t begin = std::min<std::size_t>(remark.where.begin - start, line.size());
   const std::size_t end =
-      std::clamp<std::size_t>(diagnostic.where.end, start + begin, start + line.size()) - start;
+      std::clamp<std::size_t>(remark.where.end, start + begin, start + line.size()) - start;
   const Excerpt excerpt = cut_excerpt(line, begin, end);
   const std::string gutter = format("{:>5}", number);
-  return format("{}:{}:{}: {}: {}\n", name, number, column, label, diagnostic.message) +
+  return format("{}:{}:{}: {}: {}\n", name, number, column, label, remark.message) +
          format("{} | {}\n", gutter, excerpt.text) +
          format("{} | {}{}\n", std::string(gutter.size(), ' '),
                 std::string(excerpt.caret_column, ' '),
-                paint(std::string(excerpt.caret_width, '^'), "1;31", colour)) +
+                paint(std::string(excerpt.caret_width, '^'), sgr, colour)) +
          help;
 }
 

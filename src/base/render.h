@@ -47,4 +47,14 @@ void sort_diagnostics(Diagnostics& diagnostics);
 
 [[nodiscard]] std::string render(const Diagnostic& diagnostic, const Source& source, Colour colour);
 
+// The same for what is no mistake: a warning or a note.
+struct Remark {
+  std::string_view severity;  // "error", "warning", "note"
+  std::string_view code;
+  Span where;
+  std::string_view message;
+  std::string_view help;
+};
+[[nodiscard]] std::string render(const Remark& remark, const Source& source, Colour colour);
+
 }  // namespace capgate

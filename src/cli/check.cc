@@ -1,6 +1,5 @@
-// capgate check: is the manifest right?
-#include "base/format.h"
-#include "base/text.h"
+// capgate check: is the manifest right, and is there something in it to look at twice?
+#include "cli/check_lints.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
@@ -8,50 +7,60 @@
 namespace capgate::cli {
 namespace {
 
-constexpr Option options[] = {tool_option, set_option, seal_option, validators_option, json_option};
+constexpr std::string_view severities[] = {"note", "warning", "error"};
 
-std::string count(std::size_t n, std::string_view one) {
-  if (n == 1) return format("1 {}", one);
-  if (one.ends_with('y')) return format("{} {}ies", n, one.substr(0, one.size() - 1));
-  return format("{} {}s", n, one);
-}
+constexpr Option options[] = {
+    tool_option,
+    set_option,
+    seal_option,
+    validators_option,
+    {.name = "--severity",
+     .value = "LEVEL",
+     .help = "note, warning or error: the least that is shown and counts (default warning)",
+     .choices = severities},
+    {.name = "--ignore",
+     .value = "FILE",
+     .help = "findings to ignore; without it .capgate-ignore.yaml of the working directory"},
+    {.name = "--no-ignore", .help = "no ignore file, not even that one"},
+    json_option,
+    {.name = "--sarif", .help = "for code scanning: SARIF 2.1.0 on stdout"}};
 
 int run(const Arguments& arguments, Output& output) {
-  const auto loaded = load(arguments, output);
-  if (!loaded) return loaded.error();
-  const std::size_t grants = core::policy_lines(loaded->policy).size();
-  if (arguments.has("--json")) {
-    text::JsonWriter json(text::JsonWriter::Style::pretty);
-    json.begin_object().key("diagnostics").begin_array().end_array();
-    json.key("name").string(loaded->manifest.name).key("version").string(loaded->manifest.version);
-    json.key("tools").number(loaded->manifest.tools.size());
-    json.key("declared").number(loaded->manifest.declared.size()).key("grants").number(grants);
-    json.key("manifestHash").string(loaded->manifest.hash);
-    json.key("policyHash").string(loaded->policy.hash).end_object();
-    output.out += std::move(json).take() + "\n";
-    return Exit::ok;
+  if (arguments.has("--json") && arguments.has("--sarif")) {
+    return usage_error("--json and --sarif exclude each other", "choose one of them", output);
   }
-  output.out +=
-      format("{}: ok: {}, {} declared, {} after merging\n", escape_for_terminal(loaded->name),
-             count(loaded->manifest.tools.size(), "tool"),
-             count(loaded->manifest.declared.size(), "capability"), count(grants, "grant"));
-  for (const std::string& note : loaded->manifest.notes) output.err += format("note: {}\n", note);
-  return Exit::ok;
+  if (arguments.has("--ignore") && arguments.has("--no-ignore")) {
+    return usage_error("--ignore and --no-ignore exclude each other", "choose one of them", output);
+  }
+  const auto report = check_files(arguments, output);
+  if (!report) return report.error();
+  if (arguments.has("--json")) {
+    print_json(*report, output);
+  } else if (arguments.has("--sarif")) {
+    print_sarif(*report, output);
+  } else {
+    print_text(*report, output);
+  }
+  return exit_code(*report);
 }
 
 }  // namespace
 
 Command check_command() {
   return {.name = "check",
-          .operands = "FILE|-",
-          .summary = "Check a manifest and report every mistake in it.",
+          .operands = "FILE|-...",
+          .summary = "Check manifests: every mistake, and what deserves a second look.",
           .least_operands = 1,
-          .most_operands = 1,
+          .most_operands = 100'000,
           .options = options,
-          .details = "Exit: 0 ok, 2 usage, 3 unreadable, 4 mistakes.",
+          .details =
+              "Exit: 0 ok, 2 usage, 3 unreadable, 4 mistakes, 5 findings.\n"
+              "`capgate explain RULE` says why a finding matters. docs/check.md",
           .examples =
               "  capgate check github.json\n"
-              "  capgate check git.yaml --set REPO=/srv/repo --json",
+              "  capgate check git.yaml --set REPO=/srv/repo --json\n"
+              "  capgate check servers/*.json --sarif > capgate.sarif\n"
+              "  capgate check fetch.json --severity note      also what is merely noted",
           .run = run};
 }
 

@@ -1,4 +1,5 @@
-// capgate explain: a diagnostic code, a capability, a manifest or a capgate.yaml in words.
+// capgate explain: a diagnostic code, a rule of check, a capability, a manifest or a capgate.yaml
+// in words.
 #include <algorithm>
 
 #include "base/codes.h"
@@ -10,6 +11,7 @@
 #include "cli/load.h"
 #include "core/describe.h"
 #include "core/scope.h"
+#include "review/lint_rules.h"
 #include "review/textconv.h"
 #include "sys/file.h"
 #include "text/json_or_yaml.h"
@@ -29,7 +31,7 @@ constexpr Option options[] = {
 };
 
 bool looks_like_code(std::string_view word) {
-  return word.contains('_') &&
+  return (word.contains('_') || review::find_rule(word) != nullptr) &&
          std::ranges::all_of(word, [](char c) { return is_upper(c) || is_digit(c) || c == '_'; });
 }
 
@@ -57,15 +59,33 @@ std::string wrap(std::string_view text) {
   return out;
 }
 
+int explain_rule(const review::Rule& rule, bool as_json, Output& output) {
+  const std::string_view level = review::level_name(rule.level);
+  if (as_json) {
+    JsonWriter json(JsonWriter::Style::pretty);
+    json.begin_object().key("code").string(rule.id).key("level").string(level);
+    json.key("summary").string(rule.summary).key("detail").string(rule.detail).end_object();
+    output.out += std::move(json).take() + "\n";
+    return Exit::ok;
+  }
+  output.out += format("{} ({}): {}\n\n{}\n", rule.id, level, rule.summary, wrap(rule.detail));
+  return Exit::ok;
+}
+
 int explain_code(std::string_view word, bool as_json, Output& output) {
+  if (const review::Rule* rule = review::find_rule(word)) {
+    return explain_rule(*rule, as_json, output);
+  }
   const auto code = find_code(word);
   if (!code) {
     std::vector<std::string_view> names;
     for (const CodeInfo& info : all_codes()) names.push_back(info.name);
+    for (const review::Rule& rule : review::lint_rules()) names.push_back(rule.id);
     const auto best = closest(word, names);
-    return usage_error(format("there is no code {}", quoted(word)),
-                       best ? format("did you mean {}?", *best) : "see docs/diagnostics.md",
-                       output);
+    return usage_error(
+        format("there is no code {}", quoted(word)),
+        best ? format("did you mean {}?", *best) : "see docs/diagnostics.md and docs/lints.md",
+        output);
   }
   const CodeInfo& info = code_info(*code);
   if (as_json) {
@@ -209,14 +229,15 @@ int run(const Arguments& arguments, Output& output) {
 
 Command explain_command() {
   return {.name = "explain",
-          .operands = "CODE|CAPABILITY|FILE|-",
-          .summary = "Explain a code, a capability, a manifest or a capgate.yaml in words.",
+          .operands = "CODE|RULE|CAPABILITY|FILE|-",
+          .summary = "Explain a code, a rule, a capability, a manifest or a capgate.yaml in words.",
           .least_operands = 1,
           .most_operands = 1,
           .options = options,
           .details = {},
           .examples =
               "  capgate explain CAP_FS_RELATIVE\n"
+              "  capgate explain NET_MULTI_TENANT      a rule of capgate check\n"
               "  capgate explain 'net:connect:*.github.com:443'\n"
               "  capgate explain github.json\n"
               "  capgate explain capgate.yaml          what each server's entry stands for",

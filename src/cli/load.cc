@@ -20,14 +20,6 @@ namespace {
 // More than this is noise for a person; programs get all of them.
 constexpr std::size_t most_shown = 100;
 
-Colour stderr_colour() {
-  const char* no_colour = std::getenv("NO_COLOR");
-  const char* term = std::getenv("TERM");
-  if (no_colour != nullptr && *no_colour != '\0') return Colour::off;
-  if (term == nullptr || std::string_view(term) == "dumb") return Colour::off;
-  return sys::is_terminal(2) ? Colour::on : Colour::off;
-}
-
 std::expected<std::unique_ptr<text::Document>, int> load_document(const std::string& path,
                                                                   const Arguments& arguments,
                                                                   Output& output) {
@@ -131,6 +123,14 @@ std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const W
 }
 
 }  // namespace
+
+Colour stderr_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (no_colour != nullptr && *no_colour != '\0') return Colour::off;
+  if (term == nullptr || std::string_view(term) == "dumb") return Colour::off;
+  return sys::is_terminal(2) ? Colour::on : Colour::off;
+}
 
 std::expected<std::unique_ptr<text::Document>, int> parse_document(const std::string& name,
                                                                    const text::SharedText& text,

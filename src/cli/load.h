@@ -70,6 +70,9 @@ struct Wanted {
 int report(const Diagnostics& diagnostics, const Source& source, const Arguments& arguments,
            Output& output);
 
+// As NO_COLOR, TERM and standard error itself ask for.
+[[nodiscard]] Colour stderr_colour();
+
 // A mistake in the words of the command line itself.
 int usage_error(std::string_view message, std::string_view help, Output& output);
 

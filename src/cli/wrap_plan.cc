@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "clients/catalog.h"
 #include "clients/package.h"
+#include "core/sensitive.h"
 #include "secrets/provider.h"
 
 namespace capgate::cli {
@@ -72,7 +73,7 @@ std::string directory_for(const ServerEntry& server, const ClientDocument& docum
 
 bool has_token(const ServerEntry& server) {
   return std::ranges::any_of(server.environment, [](const auto& variable) {
-    return !is_reference(variable.value) && is_secret_name(variable.name);
+    return !is_reference(variable.value) && core::is_secret_name(variable.name);
   });
 }
 
@@ -87,15 +88,6 @@ std::string reason_of(const clients::ConfigProblem& problem) {
 }
 
 }  // namespace
-
-bool is_secret_name(std::string_view name) {
-  std::string upper(name);
-  std::ranges::transform(upper, upper.begin(),
-                         [](char c) { return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; });
-  constexpr std::string_view ends[] = {"TOKEN", "_KEY", "APIKEY", "SECRET", "_PAT", "PASSWD"};
-  return upper.contains("PASSWORD") || upper == "KEY" ||
-         std::ranges::any_of(ends, [&](std::string_view end) { return upper.ends_with(end); });
-}
 
 bool is_reference(std::string_view value) {
   return value.empty() || value.starts_with('$') || value.contains("${") ||
@@ -181,7 +173,7 @@ void Planner::find_policy(const ServerEntry& server, const ClientDocument& docum
 void Planner::seal(const ServerEntry& server, const PolicyView& view, ServerPlan& plan) {
   for (const auto& variable : server.environment) {
     const bool is_injected = contains(view.injected, variable.name);
-    if (is_reference(variable.value) || (!is_injected && !is_secret_name(variable.name))) continue;
+    if (is_reference(variable.value) || (!is_injected && !core::is_secret_name(variable.name))) continue;
     plan.plain_secrets.push_back(variable.name);
     if (!options_.seals) continue;
     if (const std::string_view why = why_not_sealable(variable); !why.empty()) {

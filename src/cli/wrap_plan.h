@@ -92,8 +92,7 @@ class Planner {
 // Only what takes the sealed values out: the backup holds none of them.
 [[nodiscard]] std::vector<clients::Change> seals_of(const std::vector<ServerPlan>& plans);
 
-// By its name: *_TOKEN, *_KEY, *_SECRET, *PASSWORD*. Values that the client fills in are none.
-[[nodiscard]] bool is_secret_name(std::string_view name);
+// A value that the client fills in.
 [[nodiscard]] bool is_reference(std::string_view value);
 
 }  // namespace capgate::cli

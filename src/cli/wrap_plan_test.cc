@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/text.h"
+#include "core/sensitive.h"
 #include "support/temp_directory.h"
 
 namespace capgate::cli {
@@ -156,10 +157,10 @@ TEST_F(WrapPlan, AVariableThatTheStoreCannotNameStaysAndIsSaid) {
 TEST(SecretNames, AreKnownByTheirEnds) {
   for (const char* name : {"GITHUB_TOKEN", "API_KEY", "client_secret", "DB_PASSWORD",
                            "PASSWORD_FILE", "OPENAI_APIKEY", "TOKEN", "GITHUB_PAT"}) {
-    EXPECT_TRUE(is_secret_name(name)) << name;
+    EXPECT_TRUE(core::is_secret_name(name)) << name;
   }
   for (const char* name : {"LOG_LEVEL", "MONKEY", "KEYBOARD", "TOKENIZER", "PATH"}) {
-    EXPECT_FALSE(is_secret_name(name)) << name;
+    EXPECT_FALSE(core::is_secret_name(name)) << name;
   }
   for (const char* value : {"", "$HOME", "${TOKEN}", "Bearer ${input:x}", "store:X"}) {
     EXPECT_TRUE(is_reference(value)) << value;

@@ -66,6 +66,9 @@ struct StartupPath {
 // PATH ...): need `?unsafe=true`.
 [[nodiscard]] bool is_loader_variable(std::string_view name);
 
+// Variables that hold a secret, by their names: *_TOKEN, *_KEY, *_SECRET, *PASSWORD*.
+[[nodiscard]] bool is_secret_name(std::string_view name);
+
 // Sockets through which a container engine or a service manager can be told to do anything. The
 // name of what is controlled ("the Docker engine"), or nothing.
 [[nodiscard]] std::optional<std::string_view> control_socket(std::string_view path);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 
+#include "base/text.h"
 #include "core/sensitive_tables.h"
 
 namespace capgate::core {
@@ -253,5 +254,14 @@ std::span<const std::string_view> loader_variable_prefixes() { return variable_p
 std::span<const ControlSocket> system_control_sockets() { return system_sockets; }
 std::span<const ControlSocket> user_control_sockets() { return user_sockets; }
 std::span<const ControlSocket> control_socket_names() { return socket_names; }
+
+bool is_secret_name(std::string_view name) {
+  std::string upper(name);
+  std::ranges::transform(upper, upper.begin(),
+                         [](char c) { return is_lower(c) ? static_cast<char>(c - 'a' + 'A') : c; });
+  constexpr std::string_view ends[] = {"TOKEN", "_KEY", "APIKEY", "SECRET", "_PAT", "PASSWD"};
+  return upper.contains("PASSWORD") || upper == "KEY" ||
+         std::ranges::any_of(ends, [&](std::string_view end) { return upper.ends_with(end); });
+}
 
 }  // namespace capgate::core

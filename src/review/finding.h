@@ -34,6 +34,10 @@ struct Finding {
   Source::Position position;
   Source::Position end;
   std::string identity;  // what stays the same when the file is reformatted
+  // What an ignore file may name: the tool and the capability that it is about, if any.
+  std::string tool = {};
+  std::string capability = {};
+  Span where = Span::nowhere();  // for the source line below a finding
 };
 
 // "sha256:..." of rule, file and identity.

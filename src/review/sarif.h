@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "review/finding.h"
@@ -23,5 +24,8 @@ struct SarifLog {
 };
 
 [[nodiscard]] std::string print_sarif(const SarifLog& log);
+
+// A path as RFC 3986 wants it: "a b.json" is "a%20b.json", "/srv/a.json" is "file:///srv/a.json".
+[[nodiscard]] std::string uri_of(std::string_view path);
 
 }  // namespace capgate::review
