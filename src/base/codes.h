@@ -64,6 +64,11 @@ enum class Code {
   config_shape,
   config_unknown_key,
   config_sandbox,
+  // What `capgate import` reads.
+  import_format,
+  import_version,
+  import_shape,
+  import_bundle,
   // What was asked for.
   tool_unknown,
   adapter_unsupported,

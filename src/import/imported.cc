@@ -44,8 +44,8 @@ Result<std::vector<Capability>> read_with(std::string_view text, std::string_vie
                                           std::string_view home) {
   core::Bindings bindings;
   for (const std::string_view name : core::variables_in(text)) {
-    bindings.push_back({.name = std::string(name),
-                        .values = {std::string(name == "HOME" ? home : value)}});
+    bindings.push_back(
+        {.name = std::string(name), .values = {std::string(name == "HOME" ? home : value)}});
   }
   auto parsed = TRY(core::parse_capability(text, bindings));
   for (const Capability& capability : parsed) TRY(core::check_scope(capability, home));
@@ -231,6 +231,8 @@ bool Collector::grant_program(std::string_view name, std::string_view subject) {
   return grant(format("exec:spawn:{}", name), subject);
 }
 
+void Collector::reserve(std::string_view variable) { names_[std::string(variable)] += 1; }
+
 std::string Collector::variable(std::string_view key) {
   if (const auto known = variables_.find(key); known != variables_.end()) return known->second;
   std::string base;
@@ -240,10 +242,11 @@ std::string Collector::variable(std::string_view key) {
   if (base.empty() || is_digit(base.front())) base.insert(0, "_");
   // HOME has a meaning of its own.
   if (base == "HOME") base = "USER_HOME";
-  std::size_t& wanted = names_[base];
   std::string name = base;
-  while (wanted++ != 0 && names_.contains(name)) name = format("{}_{}", base, wanted);
-  names_[name] += name == base ? 0 : 1;
+  for (std::size_t& taken = names_[base]; taken++ != 0;) {
+    name = format("{}_{}", base, taken);
+    if (names_.try_emplace(name, 1).second) break;
+  }
   variables_.emplace(key, name);
   return name;
 }

@@ -110,6 +110,8 @@ class Collector {
   // A name for ${NAME} made of a key of the source ("allowed-dirs" -> "ALLOWED_DIRS"); the same for
   // the same key, another one for another key.
   std::string variable(std::string_view key);
+  // A ${NAME} that the reader uses itself, so that no key of the source gets it.
+  void reserve(std::string_view variable);
 
   // Each is told once, however often it is said.
   void unsaid(std::string_view subject, std::string message);
@@ -132,7 +134,7 @@ class Collector {
   // Sources are foreign: each of these keeps a long list from costing its square.
   std::map<std::string, std::size_t, std::less<>> tools_;      // by name
   std::map<std::string, std::string, std::less<>> variables_;  // names by key
-  std::map<std::string, std::size_t, std::less<>> names_;      // how often a name was wanted
+  std::map<std::string, std::size_t, std::less<>> names_;      // how often each was wanted
   std::set<std::string, std::less<>> told_;
 };
 

@@ -107,7 +107,12 @@ TEST(Imported, VariablesAreNamedAfterTheirKeys) {
   EXPECT_EQ(out.variable("allowed-dirs"), "ALLOWED_DIRS");
   EXPECT_EQ(out.variable("allowed_dirs"), "ALLOWED_DIRS_2");
   EXPECT_EQ(out.variable("allowed-dirs"), "ALLOWED_DIRS");
+  EXPECT_EQ(out.variable("allowed.dirs"), "ALLOWED_DIRS_3");
+  EXPECT_EQ(out.variable("allowed_dirs_4"), "ALLOWED_DIRS_4");
+  EXPECT_EQ(out.variable("allowed/dirs"), "ALLOWED_DIRS_5");
   EXPECT_EQ(out.variable("home"), "USER_HOME");
+  out.reserve("BUNDLE");
+  EXPECT_EQ(out.variable("bundle"), "BUNDLE_2");
   EXPECT_EQ(out.variable("1st"), "_1ST");
   out.grant("fs:read:${ALLOWED_DIRS}/**", "user_config.allowed-dirs");
   const Imported imported = finish(std::move(out));
