@@ -249,6 +249,11 @@ constexpr CodeInfo table[] = {
      "could read differently (two such entries, entries that overlap, names that differ by their "
      "case, sizes that disagree) is refused: what was reviewed must be what is installed.",
      "a bundle with manifest.json and MANIFEST.JSON", "a bundle with one manifest.json"},
+    {Code::import_refused, "IMPORT_REFUSED", "no manifest can say this without granting more",
+     "The source denies a part of what it allows, or allows everything. The capability language "
+     "has neither: a manifest without the deny would be wider than its source, and all rights are "
+     "no manifest. Nothing is written, rather than something that looks the same and is not.",
+     R"("allowWrite": ["/srv"], "denyWrite": ["/srv/keys"])", R"("allowWrite": ["/srv/data"])"},
     {Code::tool_unknown, "TOOL_UNKNOWN", "the manifest has no such tool",
      "--tool NAME prints the policy of one tool: serverCapabilities and its own capabilities.",
      "--tool serch_code", "--tool search_code"},

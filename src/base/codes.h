@@ -69,6 +69,7 @@ enum class Code {
   import_version,
   import_shape,
   import_bundle,
+  import_refused,
   // What was asked for.
   tool_unknown,
   adapter_unsupported,

@@ -13,22 +13,22 @@ using text::Value;
 bool read_block_of(Rules& in, Value server) {
   const auto block = in.member(server, "sandbox", Kind::object);
   const auto unconfined = [&] {
-    in.out().assumed("sandbox", "the server is not sandboxed there, and may do whatever its user may; "
-                                "the manifest grants nothing: add what it needs");
+    in.out().assumed("sandbox",
+                     "the server is not sandboxed there, and may do whatever its user may; "
+                     "the manifest grants nothing: add what it needs");
     return false;
   };
   if (!block) return unconfined();
-  auto read = read_sandbox_block(*block,
-                                 {.directory = in.place().directory, .home = in.place().home});
+  auto read =
+      read_sandbox_block(*block, {.directory = in.place().directory, .home = in.place().home});
   if (!read) {
     for (Diagnostic& mistake : read.error()) in.add(std::move(mistake));
     return false;
   }
   if (!read->enabled) return unconfined();
   for (std::size_t i = 0; i < read->capabilities.size(); ++i) {
-    in.allow(read->capabilities[i], {.text = read->capabilities[i],
-                                     .where = read->spans[i],
-                                     .subject = "sandbox"});
+    in.allow(read->capabilities[i],
+             {.text = read->capabilities[i], .where = read->spans[i], .subject = "sandbox"});
   }
   for (std::string& note : read->notes) in.out().assumed("sandbox", std::move(note));
   return true;

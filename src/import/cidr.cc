@@ -14,9 +14,8 @@ std::optional<AddressBlock> parse_block(std::string_view text) {
   const auto host = core::parse_host(text.substr(0, slash));
   if (!host) return {};
   if (host->kind != HostPattern::Kind::ipv4 && host->kind != HostPattern::Kind::ipv6) return {};
-  AddressBlock block{.ipv6 = host->kind == HostPattern::Kind::ipv6,
-                     .prefix = host->address,
-                     .bits = 0};
+  AddressBlock block{
+      .ipv6 = host->kind == HostPattern::Kind::ipv6, .prefix = host->address, .bits = 0};
   const unsigned most = block.ipv6 ? 128 : 32;
   block.bits = most;
   if (slash != std::string_view::npos) {
@@ -41,8 +40,7 @@ bool holds(const AddressBlock& block, const HostPattern& address) {
     return false;
   }
   const bool ipv6 = address.kind == HostPattern::Kind::ipv6;
-  return core::covers(block,
-                      {.ipv6 = ipv6, .prefix = address.address, .bits = ipv6 ? 128U : 32U});
+  return core::covers(block, {.ipv6 = ipv6, .prefix = address.address, .bits = ipv6 ? 128U : 32U});
 }
 
 }  // namespace capgate::imports

@@ -20,11 +20,12 @@ constexpr std::array<std::string_view, 5> catalog_keys = {"version", "name", "di
                                                           "registry", "policy"};
 // Those in the first rows say nothing about permissions.
 constexpr std::array<std::string_view, 34> server_keys = {
-    "name",     "type",      "image",       "description",    "title",      "icon",       "readme",
-    "dateAdded", "ref",      "toolsUrl",    "source",         "upstream",   "metadata",   "prompts",
-    "resources", "about",    "meta",        "snapshot",       "longLived",  "remote",     "sseEndpoint",
-    "oauth",    "secrets",   "env",         "command",        "volumes",    "user",       "disableNetwork",
-    "allowHosts", "extraHosts", "tools",    "config",         "prefix",     "policy"};
+    "name",      "type",      "image",       "description",    "title",      "icon",
+    "readme",    "dateAdded", "ref",         "toolsUrl",       "source",     "upstream",
+    "metadata",  "prompts",   "resources",   "about",          "meta",       "snapshot",
+    "longLived", "remote",    "sseEndpoint", "oauth",          "secrets",    "env",
+    "command",   "volumes",   "user",        "disableNetwork", "allowHosts", "extraHosts",
+    "tools",     "config",    "prefix",      "policy"};
 constexpr std::array<std::string_view, 7> tool_keys = {
     "name", "description", "arguments", "annotations", "container", "parameters", "policy"};
 
@@ -40,8 +41,9 @@ class Reader {
     } else {
       read_server(root_);
     }
-    in_.out().unsaid("exec", "an entry does not say which programs the server starts: none is "
-                             "granted; add exec:spawn:NAME where one is needed");
+    in_.out().unsaid("exec",
+                     "an entry does not say which programs the server starts: none is "
+                     "granted; add exec:spawn:NAME where one is needed");
     return std::move(in_).finish();
   }
 
@@ -102,7 +104,8 @@ class Reader {
     read_tools(server);
   }
 
-  // `{{key}}` as ${KEY}; what is computed from a key ({{key|...}}) but is no list of paths, nothing.
+  // `{{key}}` as ${KEY}; what is computed from a key ({{key|...}}) but is no list of paths,
+  // nothing.
   std::optional<std::string> translate(std::string_view text) {
     std::string out;
     while (!text.empty()) {
@@ -129,9 +132,10 @@ class Reader {
     if (value.text().contains("${")) return static_cast<void>(in_.plain(value, subject));
     const auto text = translate(value.text());
     if (!text) {
-      in_.out().dropped(subject, format("{} is computed by the gateway: grant the directory that is "
-                                        "meant",
-                                        quoted(value.text())));
+      in_.out().dropped(subject,
+                        format("{} is computed by the gateway: grant the directory that is "
+                               "meant",
+                               quoted(value.text())));
       return;
     }
     auto parts = split(*text, ':');
@@ -143,9 +147,10 @@ class Reader {
     const bool is_path = item.text.starts_with('/') || item.text.starts_with('~') ||
                          item.text.starts_with('.') || item.text.starts_with("${");
     if (!is_path) {
-      in_.out().dropped(subject, format("{} is a volume of the container engine, which has no path on "
-                                        "this host: grant a directory instead",
-                                        quoted(item.text)));
+      in_.out().dropped(subject,
+                        format("{} is a volume of the container engine, which has no path on "
+                               "this host: grant a directory instead",
+                               quoted(item.text)));
       return;
     }
     if (const auto controlled = core::control_socket(item.text)) {
@@ -156,27 +161,30 @@ class Reader {
       return in_.complain(item.where, "a volume has no wildcards", "name the directory");
     }
     if (parts.size() > 1 && parts[1] != parts[0]) {
-      in_.out().assumed(subject, format("{} was {} in the container: the server sees the path of the "
-                                        "host, and its arguments must say so",
-                                        quoted(item.text), quoted(parts[1])));
+      in_.out().assumed(subject,
+                        format("{} was {} in the container: the server sees the path of the "
+                               "host, and its arguments must say so",
+                               quoted(item.text), quoted(parts[1])));
     }
-    in_.allow_path(parts.size() == 3 && contains(split(parts[2], ','), "ro") ? Access::read
-                                                                             : Access::write,
-                   item);
+    in_.allow_path(
+        parts.size() == 3 && contains(split(parts[2], ','), "ro") ? Access::read : Access::write,
+        item);
   }
 
   void read_network(Value server) {
     const auto hosts = in_.texts(server, "allowHosts");
     if (in_.flag(server, "disableNetwork")) {
       if (!hosts.empty()) {
-        in_.out().assumed("disableNetwork", "there is no network, whatever allowHosts says: no host is "
-                                            "granted");
+        in_.out().assumed("disableNetwork",
+                          "there is no network, whatever allowHosts says: no host is "
+                          "granted");
       }
       return;
     }
     if (hosts.empty()) {
-      in_.out().assumed("allowHosts", "without allowHosts and disableNetwork everything may be reached "
-                                      "there; the manifest grants no host. Add net:connect:HOST:PORT");
+      in_.out().assumed("allowHosts",
+                        "without allowHosts and disableNetwork everything may be reached "
+                        "there; the manifest grants no host. Add net:connect:HOST:PORT");
     }
     for (const Value value : hosts) {
       if (value.text().contains("{{")) {
@@ -188,9 +196,10 @@ class Reader {
       const auto endpoint = in_.endpoint(*item);
       if (!endpoint) continue;
       if (endpoint->host.text == "localhost" || core::is_localhost_address(endpoint->host)) {
-        in_.out().dropped(item->subject, format("{} was the container itself: the host's own loopback "
-                                                "is not meant, and not granted",
-                                                quoted(item->text)));
+        in_.out().dropped(item->subject,
+                          format("{} was the container itself: the host's own loopback "
+                                 "is not meant, and not granted",
+                                 quoted(item->text)));
         continue;
       }
       in_.allow_endpoint(*endpoint, *item);
@@ -223,8 +232,9 @@ class Reader {
   void inject(Value entry, std::string_view key, std::string_view subject) {
     const auto name = in_.member(entry, key, Kind::string);
     if (!name || name->text().empty()) return;
-    in_.allow_variable(core::EnvCapability::Action::inject,
-                       {.text = std::string(name->text()), .where = whole(*name), .subject = subject});
+    in_.allow_variable(
+        core::EnvCapability::Action::inject,
+        {.text = std::string(name->text()), .where = whole(*name), .subject = subject});
   }
 
   void read_env(Value server) {
@@ -235,9 +245,9 @@ class Reader {
       if (!name || name->text().empty()) {
         return in_.complain(entry.span(), "a variable has a name", "add name: NAME");
       }
-      in_.allow_variable(core::EnvCapability::Action::read, {.text = std::string(name->text()),
-                                                             .where = whole(*name),
-                                                             .subject = "env"});
+      in_.allow_variable(
+          core::EnvCapability::Action::read,
+          {.text = std::string(name->text()), .where = whole(*name), .subject = "env"});
       in_.out().dropped("env", format("a manifest holds no values: set {} where capgate runs",
                                       quoted(name->text())));
     });
@@ -251,7 +261,8 @@ class Reader {
     });
     const auto oauth = in_.member(server, "oauth", Kind::object);
     if (!oauth) return;
-    in_.out().dropped("oauth", "the gateway fetches tokens there; here a secret comes from --secret");
+    in_.out().dropped("oauth",
+                      "the gateway fetches tokens there; here a secret comes from --secret");
     each_object(*oauth, "providers", [&](Value entry) { inject(entry, "env", "oauth"); });
   }
 
@@ -290,8 +301,9 @@ class Reader {
       in_.out().tool(name, in_.text(tool, "description"));
     });
     in_.out().whole_server();
-    in_.out().unsaid("tools", "an entry grants to the whole server: its tools are named, and get "
-                              "nothing of their own");
+    in_.out().unsaid("tools",
+                     "an entry grants to the whole server: its tools are named, and get "
+                     "nothing of their own");
   }
 
   Rules in_;
@@ -299,7 +311,8 @@ class Reader {
 };
 
 bool is_server(Value value) {
-  if (!has(value, "image", Kind::string) && !has(value, "remote", Kind::object)) return false;
+  if (!has_member(value, "image", Kind::string) && !has_member(value, "remote", Kind::object))
+    return false;
   for (const Member member : value.members()) {
     if (!contains(server_keys, member.key.text())) return false;
   }
@@ -310,13 +323,14 @@ bool is_server(Value value) {
 
 bool is_docker_catalog(const text::Document& document) {
   const Value root = document.root();
-  if (!has(root, "registry", Kind::object)) {
+  if (!has_member(root, "registry", Kind::object)) {
     return is_server(root) && (root.find("tools") || root.find("allowHosts") ||
                                root.find("secrets") || root.find("volumes") || root.find("title"));
   }
   for (const Member member : root.find("registry")->members()) {
-    if (has(member.value, "image", Kind::string) || has(member.value, "remote", Kind::object) ||
-        has(member.value, "tools", Kind::array)) {
+    if (has_member(member.value, "image", Kind::string) ||
+        has_member(member.value, "remote", Kind::object) ||
+        has_member(member.value, "tools", Kind::array)) {
       return true;
     }
   }

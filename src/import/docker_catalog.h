@@ -2,7 +2,8 @@
 //
 //   registry:
 //     notes: {type: server, image: mcp/notes, volumes: ["{{notes.vault}}:/vault"],
-//             secrets: [{name: notes.token, env: NOTES_TOKEN}], allowHosts: ["api.example.com:443"]}
+//             secrets: [{name: notes.token, env: NOTES_TOKEN}], allowHosts:
+//             ["api.example.com:443"]}
 //
 // {{notes.vault}} becomes ${NOTES_VAULT}. Without allowHosts and disableNetwork the container
 // reaches everything there; the manifest grants no host, and says so.
@@ -15,6 +16,7 @@
 namespace capgate::imports {
 
 [[nodiscard]] bool is_docker_catalog(const text::Document& document);
-[[nodiscard]] Checked<Imported> read_docker_catalog(const text::Document& document, const ImportPlace& place);
+[[nodiscard]] Checked<Imported> read_docker_catalog(const text::Document& document,
+                                                    const ImportPlace& place);
 
 }  // namespace capgate::imports

@@ -6,9 +6,17 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "import/deno.h"
+#include "import/docker_catalog.h"
 #include "import/egress_spec.h"
+#include "import/gatekit.h"
 #include "import/mcpb.h"
+#include "import/rampart.h"
 #include "import/server_json.h"
+#include "import/srt.h"
+#include "import/toolhive.h"
+#include "import/vscode.h"
+#include "import/wassette.h"
 
 namespace capgate::imports {
 namespace {
@@ -19,7 +27,15 @@ using text::Value;
 constexpr std::array all_formats = {
     Format{"mcpb", "manifest.json of an MCPB or DXT bundle, 0.1 to 0.4", is_mcpb, read_mcpb},
     Format{"server-json", "entry of the MCP registry", is_server_json, read_server_json},
-    // toolhive, docker-catalog, vscode, srt, gatekit, rampart, wassette, deno
+    Format{"toolhive", "permission profile of ToolHive", is_toolhive, read_toolhive},
+    Format{"docker-catalog", "catalog of the Docker MCP gateway, or an entry of one",
+           is_docker_catalog, read_docker_catalog},
+    Format{"vscode", "mcp.json or settings of VS Code with a sandbox", is_vscode, read_vscode},
+    Format{"srt", "settings of the sandbox runtime srt", is_srt, read_srt},
+    Format{"gatekit", "configuration of Gatekit", is_gatekit, read_gatekit},
+    Format{"rampart", "configuration of Rampart", is_rampart, read_rampart},
+    Format{"wassette", "policy of Wassette, 1.0", is_wassette, read_wassette},
+    Format{"deno", "deno.json with permissions; or a command with its flags", is_deno, read_deno},
 };
 
 bool has(Value object, std::string_view key, Kind kind) {

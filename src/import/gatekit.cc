@@ -16,8 +16,8 @@ using text::Value;
 constexpr std::array<std::string_view, 5> file_keys = {"proxy", "plugins", "logging", "version",
                                                        "name"};
 constexpr std::array<std::string_view, 7> proxy_keys = {
-    "transport", "upstream", "upstreams", "timeouts", "http", "connection_timeout",
-    "request_timeout"};
+    "transport", "upstream",           "upstreams",      "timeouts",
+    "http",      "connection_timeout", "request_timeout"};
 constexpr std::array<std::string_view, 8> upstream_keys = {
     "name", "transport", "command", "url", "sandbox", "restart_on_failure", "max_restart_attempts",
     "env"};
@@ -60,28 +60,29 @@ void read_upstream(Rules& in, Value upstream) {
   read_command_of(in, upstream, "command");
   if (const auto env = in.member(upstream, "env", Kind::object)) {
     for (const text::Member member : env->members()) {
-      in.allow_variable(core::EnvCapability::Action::read,
-                        {.text = std::string(member.key.text()),
-                         .where = member.key.span(),
-                         .subject = "env"});
+      in.allow_variable(
+          core::EnvCapability::Action::read,
+          {.text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"});
     }
   }
   if (!read_block_of(in, upstream)) return;
   if (!upstream.find("sandbox")->find("network")) {
-    in.out().assumed("sandbox.network", "without network everything may be reached there; the manifest "
-                                        "grants no host. Add net:connect:HOST:PORT");
+    in.out().assumed("sandbox.network",
+                     "without network everything may be reached there; the manifest "
+                     "grants no host. Add net:connect:HOST:PORT");
   }
-  in.out().assumed("sandbox.paths", "~/.npm, ~/.cache and ~/.local are writable there without being "
-                                    "named; the manifest does not grant them");
+  in.out().assumed("sandbox.paths",
+                   "~/.npm, ~/.cache and ~/.local are writable there without being "
+                   "named; the manifest does not grant them");
 }
 
 }  // namespace
 
 bool is_gatekit(const text::Document& document) {
   const Value root = document.root();
-  if (!has(root, "proxy", Kind::object)) return false;
+  if (!has_member(root, "proxy", Kind::object)) return false;
   const Value proxy = *root.find("proxy");
-  return has(proxy, "upstreams", Kind::array) || has(proxy, "upstream", Kind::object);
+  return has_member(proxy, "upstreams", Kind::array) || has_member(proxy, "upstream", Kind::object);
 }
 
 Checked<Imported> read_gatekit(const text::Document& document, const ImportPlace& place) {
@@ -103,8 +104,9 @@ Checked<Imported> read_gatekit(const text::Document& document, const ImportPlace
     in.complain(proxy->span(), "upstreams is missing", "write upstreams: [{name: ...}]");
   }
   if (root.find("plugins")) {
-    in.out().dropped("plugins", "they judge the messages of tools, which a manifest does not: keep them "
-                                "in front of the server");
+    in.out().dropped("plugins",
+                     "they judge the messages of tools, which a manifest does not: keep them "
+                     "in front of the server");
   }
   in.out().unsaid("tools", "a sandbox is for the whole server: no tool is named");
   return std::move(in).finish();

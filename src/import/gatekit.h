@@ -3,7 +3,8 @@
 //
 //   proxy:
 //     upstreams:
-//       - {name: notes, command: [notes-server], sandbox: {enabled: true, paths: [~/notes], network: false}}
+//       - {name: notes, command: [notes-server], sandbox: {enabled: true, paths: [~/notes],
+//       network: false}}
 #pragma once
 
 #include "base/result.h"
@@ -13,6 +14,7 @@
 namespace capgate::imports {
 
 [[nodiscard]] bool is_gatekit(const text::Document& document);
-[[nodiscard]] Checked<Imported> read_gatekit(const text::Document& document, const ImportPlace& place);
+[[nodiscard]] Checked<Imported> read_gatekit(const text::Document& document,
+                                             const ImportPlace& place);
 
 }  // namespace capgate::imports

@@ -12,27 +12,25 @@ using text::Kind;
 using text::Member;
 using text::Value;
 
-constexpr std::array<std::string_view, 6> file_keys = {"mcp",      "version", "policies",
-                                                       "default_action", "notify", "name"};
+constexpr std::array<std::string_view, 6> file_keys = {
+    "mcp", "version", "policies", "default_action", "notify", "name"};
 constexpr std::array<std::string_view, 3> mcp_keys = {"server", "servers", "sandbox"};
-constexpr std::array<std::string_view, 5> server_keys = {"server", "command", "args", "env",
-                                                         "sandbox"};
+constexpr std::array<std::string_view, 4> server_keys = {"server", "command", "env", "sandbox"};
 
 // Only this dialect: a block of Gatekit has switches, one of VS Code has objects.
 bool is_block(Value value) {
   if (!value.is(Kind::object)) return false;
-  return has(value, "network", Kind::array) || has(value, "read", Kind::array) ||
-         has(value, "write", Kind::array) || value.find("exec");
+  return has_member(value, "network", Kind::array) || has_member(value, "read", Kind::array) ||
+         has_member(value, "write", Kind::array) || value.find("exec");
 }
 
 void read_server(Rules& in, Value server) {
   read_command_of(in, server, server.find("server") ? "server" : "command");
   if (const auto env = in.member(server, "env", Kind::object)) {
     for (const Member member : env->members()) {
-      in.allow_variable(core::EnvCapability::Action::read,
-                        {.text = std::string(member.key.text()),
-                         .where = member.key.span(),
-                         .subject = "env"});
+      in.allow_variable(
+          core::EnvCapability::Action::read,
+          {.text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"});
     }
   }
   read_block_of(in, server);
@@ -42,12 +40,12 @@ void read_server(Rules& in, Value server) {
 
 bool is_rampart(const text::Document& document) {
   const Value root = document.root();
-  if (!has(root, "mcp", Kind::object)) return false;
+  if (!has_member(root, "mcp", Kind::object)) return false;
   const Value mcp = *root.find("mcp");
-  if (has(mcp, "server", Kind::string)) {
-    return has(mcp, "sandbox", Kind::object) && is_block(*mcp.find("sandbox"));
+  if (has_member(mcp, "server", Kind::string)) {
+    return has_member(mcp, "sandbox", Kind::object) && is_block(*mcp.find("sandbox"));
   }
-  if (!has(mcp, "servers", Kind::object)) return false;
+  if (!has_member(mcp, "servers", Kind::object)) return false;
   for (const Member member : mcp.find("servers")->members()) {
     const auto sandbox =
         member.value.is(Kind::object) ? member.value.find("sandbox") : std::nullopt;
@@ -81,8 +79,9 @@ Checked<Imported> read_rampart(const text::Document& document, const ImportPlace
   }
   for (const std::string_view key : {"policies", "default_action"}) {
     if (root.find(key)) {
-      in.out().dropped(key, "they judge the calls of tools, which a manifest does not: keep them in "
-                            "front of the server");
+      in.out().dropped(key,
+                       "they judge the calls of tools, which a manifest does not: keep them in "
+                       "front of the server");
     }
   }
   in.out().unsaid("tools", "a sandbox is for the whole server: no tool is named");

@@ -12,6 +12,7 @@
 namespace capgate::imports {
 
 [[nodiscard]] bool is_rampart(const text::Document& document);
-[[nodiscard]] Checked<Imported> read_rampart(const text::Document& document, const ImportPlace& place);
+[[nodiscard]] Checked<Imported> read_rampart(const text::Document& document,
+                                             const ImportPlace& place);
 
 }  // namespace capgate::imports

@@ -65,7 +65,7 @@ bool is_address(const core::HostPattern& host) {
 
 Span whole(Value item) { return item.locate(0, item.text().size()); }
 
-bool has(Value object, std::string_view key, Kind kind) {
+bool has_member(Value object, std::string_view key, Kind kind) {
   if (!object.is(Kind::object)) return false;
   const auto value = object.find(key);
   return value && value->is(kind);
@@ -95,7 +95,7 @@ void Rules::refuse(Span where, std::string message, std::string help) {
 // ---- shape --------------------------------------------------------------------------------------
 
 void Rules::check_keys(Value object, std::span<const std::string_view> known,
-                         std::string_view what) {
+                       std::string_view what) {
   for (const Member member : object.members()) {
     const std::string_view key = member.key.text();
     if (contains(known, key)) continue;
@@ -243,8 +243,9 @@ void Rules::allow_path(Access access, const Item& item) {
     Diagnostic mistake = std::move(allowed).error();
     mistake.where = item.where;
     if (mistake.code == Code::cap_needs_unsafe) {
-      mistake.help = "leave it out of the source; where it is really meant, add it to the manifest "
-                     "by hand, with ?unsafe=true";
+      mistake.help =
+          "leave it out of the source; where it is really meant, add it to the manifest "
+          "by hand, with ?unsafe=true";
     }
     return add(std::move(mistake));
   }
@@ -257,14 +258,16 @@ void Rules::deny_path(Access access, const Item& item) {
   std::string_view text = item.text;
   bool is_vague = false;
   const std::size_t start = text.starts_with("${") ? text.find('}') : 0;
-  if (start == std::string_view::npos) return complain(item.where, "a variable has no end", "write }");
+  if (start == std::string_view::npos)
+    return complain(item.where, "a variable has no end", "write }");
   const std::size_t wild = find_any(text, "*?[]{}", text.starts_with("${") ? start + 1 : 0);
   if (wild != std::string_view::npos) {
     const std::size_t slash = text.substr(0, wild).find_last_of('/');
     is_vague = slash == std::string_view::npos || text.substr(slash + 1) != "**";
     text = slash == std::string_view::npos ? "." : slash == 0 ? "/" : text.substr(0, slash);
   }
-  auto rule = resolve(access, {.text = std::string(text), .where = item.where, .subject = item.subject});
+  auto rule =
+      resolve(access, {.text = std::string(text), .where = item.where, .subject = item.subject});
   if (!rule) return add(std::move(rule).error());
   rule->is_vague = is_vague;
   rule->text = item.text;
@@ -312,8 +315,9 @@ void Rules::allow(std::string_view capability, const Item& item) {
     Diagnostic mistake = std::move(parsed).error();
     mistake.where = item.where;
     if (mistake.code == Code::cap_needs_unsafe) {
-      mistake.help = "leave it out of the source; where it is really meant, add it to the manifest "
-                     "by hand, with ?unsafe=true";
+      mistake.help =
+          "leave it out of the source; where it is really meant, add it to the manifest "
+          "by hand, with ?unsafe=true";
     }
     return add(std::move(mistake));
   }
@@ -357,15 +361,15 @@ bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const
   return std::ranges::any_of(paths_, [&](const PathRule& rule) {
     return rule.access == Access::read && rule.variable == allow.variable &&
            core::is_at_or_below(allow.path.base, rule.path.base) &&
-           (rule.variable != deny.variable ||
-            core::is_at_or_below(rule.path.base, deny.path.base));
+           (rule.variable != deny.variable || core::is_at_or_below(rule.path.base, deny.path.base));
   });
 }
 
 void Rules::apply(const PathRule& deny) {
   const auto inside = [&](const PathRule& allow, std::string_view how) {
-    refuse(deny.where, format("{} denies a part of {}, which {} allows{}", deny.subject,
-                              quoted(allow.text), allow.subject, how),
+    refuse(deny.where,
+           format("{} denies a part of {}, which {} allows{}", deny.subject, quoted(allow.text),
+                  allow.subject, how),
            "a manifest cannot say \"all of it but that\": allow the directories that are needed, "
            "each by its name, instead of the one around them");
   };
@@ -388,16 +392,18 @@ void Rules::apply(const PathRule& deny) {
     }
     if (core::is_at_or_below(allowed, denied)) {
       if (is_readable_again(deny, allow)) return false;
-      out_.assumed(deny.subject, format("{} is allowed and denied: the deny holds, and the manifest "
-                                        "does not grant it",
-                                        quoted(allow.text)));
+      out_.assumed(deny.subject,
+                   format("{} is allowed and denied: the deny holds, and the manifest "
+                          "does not grant it",
+                          quoted(allow.text)));
       if (!writes(deny.access) || !allowed_reads_win_) return true;
       allow.access = Access::read;  // where reading is everyone's, only writing falls
       return false;
     }
     if (!core::is_at_or_below(denied, allowed)) return false;
     if (allow.path.shape == PathPattern::Shape::entries) {
-      const std::string_view below = std::string_view(denied).substr(allowed == "/" ? 1 : allowed.size() + 1);
+      const std::string_view below =
+          std::string_view(denied).substr(allowed == "/" ? 1 : allowed.size() + 1);
       if (!core::matches_glob(below.substr(0, below.find('/')), allow.path.glob)) return false;
     }
     inside(allow, "");
@@ -408,9 +414,10 @@ void Rules::apply(const PathRule& deny) {
 void Rules::apply(const HostRule& deny) {
   std::erase_if(hosts_, [&](const HostRule& allow) {
     if (matches(deny.endpoint, allow.endpoint)) {
-      out_.assumed(deny.subject, format("{} is allowed and denied: the deny holds, and the manifest "
-                                        "does not grant it",
-                                        quoted(allow.text)));
+      out_.assumed(deny.subject,
+                   format("{} is allowed and denied: the deny holds, and the manifest "
+                          "does not grant it",
+                          quoted(allow.text)));
       return true;
     }
     // Private endpoints stay closed unless a rule names them.
@@ -419,9 +426,9 @@ void Rules::apply(const HostRule& deny) {
       return false;
     }
     // A name may lead to an address that is denied.
-    const bool leads_there = is_address(deny.endpoint.host) && !is_address(allow.endpoint.host) &&
-                             (!deny.endpoint.port || !allow.endpoint.port ||
-                              deny.endpoint.port == allow.endpoint.port);
+    const bool leads_there =
+        is_address(deny.endpoint.host) && !is_address(allow.endpoint.host) &&
+        (!deny.endpoint.port || !allow.endpoint.port || deny.endpoint.port == allow.endpoint.port);
     if (leads_there || overlap(deny.endpoint, allow.endpoint)) {
       refuse(deny.where,
              format("{} denies a part of {}, which {} allows", deny.subject, quoted(allow.text),
@@ -440,8 +447,9 @@ void Rules::grant(const PathRule& rule) {
     const std::size_t at = text.find(stand_in);
     text.replace(at, stand_in.size(), format("${{{}}}", rule.variable));
   } else if (rule.path.base == "/tmp" && rule.path.shape != PathPattern::Shape::entries) {
-    out_.assumed(rule.subject, "/tmp is the sandbox's own, empty at its start; a directory below it "
-                               "would be the host's");
+    out_.assumed(rule.subject,
+                 "/tmp is the sandbox's own, empty at its start; a directory below it "
+                 "would be the host's");
   }
   if (!out_.grant(text, rule.subject)) {
     complain(rule.where, format("{} cannot be granted", quoted(rule.text)),

@@ -57,7 +57,8 @@ class Rules {
   // The one server that --server names, or the only one: its member of `servers`.
   [[nodiscard]] std::optional<text::Member> choose(text::Value servers, std::string_view what);
 
-  // ---- rules --------------------------------------------------------------------------------------
+  // ---- rules
+  // --------------------------------------------------------------------------------------
 
   // A piece of the source: a path or a host, where it stands, and what the loss report calls it.
   // `path` may hold ${NAME}s that the reader put there, at its start.
@@ -91,7 +92,7 @@ class Rules {
   struct PathRule {
     Access access = Access::read;
     core::PathPattern path;
-    std::string variable;  // the one that the path starts with
+    std::string variable;   // the one that the path starts with
     bool is_vague = false;  // a deny of what is not known exactly, somewhere below the path
     Span where;
     std::string subject;
@@ -127,6 +128,6 @@ class Rules {
 [[nodiscard]] Span whole(text::Value item);
 
 // True if the root is an object with this key of this kind: what detection is made of.
-[[nodiscard]] bool has(text::Value object, std::string_view key, text::Kind kind);
+[[nodiscard]] bool has_member(text::Value object, std::string_view key, text::Kind kind);
 
 }  // namespace capgate::imports

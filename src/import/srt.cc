@@ -35,28 +35,14 @@ constexpr std::array<std::string_view, 17> settings_keys = {"network",
                                                             "git"};
 constexpr std::array<std::string_view, 6> filesystem_keys = {
     "disabled", "denyRead", "allowRead", "allowWrite", "denyWrite", "allowGitConfig"};
-constexpr std::array<std::string_view, 19> network_keys = {"allowedDomains",
-                                                           "deniedDomains",
-                                                           "deniedDomainReasons",
-                                                           "strictAllowlist",
-                                                           "deniedResolvedAddresses",
-                                                           "allowUnixSockets",
-                                                           "allowAllUnixSockets",
-                                                           "allowLocalBinding",
-                                                           "allowMachLookup",
-                                                           "httpProxyPort",
-                                                           "socksProxyPort",
-                                                           "mitmProxy",
-                                                           "allowPlaintextHeaderSet",
-                                                           "stripResponseHeaders",
-                                                           "refuseOpaqueTunnels",
-                                                           "requireHostMatch",
-                                                           "ambiguousRequestTarget",
-                                                           "tlsTerminate",
-                                                           "parentProxy"};
-constexpr std::array<std::string_view, 5> credential_keys = {"files", "envVars",
-                                                             "allowPlaintextInject", "awsPairs",
-                                                             "sigv4"};
+constexpr std::array<std::string_view, 19> network_keys = {
+    "allowedDomains",          "deniedDomains",        "deniedDomainReasons", "strictAllowlist",
+    "deniedResolvedAddresses", "allowUnixSockets",     "allowAllUnixSockets", "allowLocalBinding",
+    "allowMachLookup",         "httpProxyPort",        "socksProxyPort",      "mitmProxy",
+    "allowPlaintextHeaderSet", "stripResponseHeaders", "refuseOpaqueTunnels", "requireHostMatch",
+    "ambiguousRequestTarget",  "tlsTerminate",         "parentProxy"};
+constexpr std::array<std::string_view, 5> credential_keys = {
+    "files", "envVars", "allowPlaintextInject", "awsPairs", "sigv4"};
 
 bool is_on(Value object, std::string_view key) {
   const auto value = object.find(key);
@@ -70,8 +56,9 @@ std::optional<Rules::Item> read_entry(Rules& in, Value entry, std::string_view s
       std::ranges::none_of(entry.text(), is_control)) {
     return translate(in, entry, entry.text(), subject);
   }
-  const bool is_marked = has(entry, "path", Kind::string) && has(entry, "literal", Kind::boolean) &&
-                         entry.count() == 2 && entry.find("literal")->text() == "true";
+  const bool is_marked = has_member(entry, "path", Kind::string) &&
+                         has_member(entry, "literal", Kind::boolean) && entry.count() == 2 &&
+                         entry.find("literal")->text() == "true";
   if (!is_marked) {
     in.complain(entry.span(), format("{} is a list of paths", subject),
                 "write a path, or {\"path\": PATH, \"literal\": true}");
@@ -135,10 +122,11 @@ void refuse_filters(Rules& in, Value network) {
       in.complain(item.span(), "deniedResolvedAddresses is a list of addresses and their blocks",
                   "write \"10.0.0.0/8\" or \"192.0.2.1\"");
     } else if (!is_private(*block)) {
-      in.refuse(item.span(), format("{} is public, and a manifest cannot deny addresses to names",
-                                    print(*block)),
-                "remove it from a copy of the file if the manifest may do without; private addresses "
-                "are closed anyway");
+      in.refuse(
+          item.span(),
+          format("{} is public, and a manifest cannot deny addresses to names", print(*block)),
+          "remove it from a copy of the file if the manifest may do without; private addresses "
+          "are closed anyway");
     }
   }
 }
@@ -169,11 +157,12 @@ void read_network(Rules& in, Value network) {
   drop_settings(in, network, sockets, "network.",
                 "sockets are granted one by one, as ipc:connect:\"unix:/PATH\": none is");
   constexpr std::string_view local[] = {"allowLocalBinding"};
-  drop_settings(in, network, local, "network.",
-                "a port on which the server listens for the host is net:listen:PORT: none is granted");
-  constexpr std::string_view ways[] = {"httpProxyPort", "socksProxyPort", "mitmProxy",
-                                       "tlsTerminate",  "parentProxy",    "allowMachLookup",
-                                       "allowPlaintextHeaderSet"};
+  drop_settings(
+      in, network, local, "network.",
+      "a port on which the server listens for the host is net:listen:PORT: none is granted");
+  constexpr std::string_view ways[] = {
+      "httpProxyPort",   "socksProxyPort",         "mitmProxy", "tlsTerminate", "parentProxy",
+      "allowMachLookup", "allowPlaintextHeaderSet"};
   drop_settings(in, network, ways, "network.",
                 "how connections travel is the sandbox's own matter, and not in a manifest");
 }
@@ -182,7 +171,7 @@ void read_credentials(Rules& in, Value credentials, TranslatePath translate) {
   in.check_keys(credentials, credential_keys, "credentials");
   if (const auto files = in.member(credentials, "files", Kind::array)) {
     for (const Value file : files->elements()) {
-      if (!has(file, "path", Kind::string) || file.find("path")->text().empty()) {
+      if (!has_member(file, "path", Kind::string) || file.find("path")->text().empty()) {
         in.complain(file.span(), "credentials.files is a list of {path, mode}", "add its path");
         continue;
       }
@@ -195,7 +184,8 @@ void read_credentials(Rules& in, Value credentials, TranslatePath translate) {
   const auto variables = in.member(credentials, "envVars", Kind::array);
   if (!variables) return;
   for (const Value variable : variables->elements()) {
-    if (!has(variable, "name", Kind::string) || !has(variable, "mode", Kind::string)) {
+    if (!has_member(variable, "name", Kind::string) ||
+        !has_member(variable, "mode", Kind::string)) {
       in.complain(variable.span(), "credentials.envVars is a list of {name, mode}",
                   "add its name and its mode");
     } else if (variable.find("mode")->text() == "mask") {
@@ -224,16 +214,19 @@ void read_sandbox_object(Rules& in, Value object, TranslatePath translate) {
     read_filesystem(in, *files, translate);
   }
   if (const auto network = in.member(object, "network", Kind::object)) read_network(in, *network);
-  in.out().assumed("filesystem", "everything is readable there that no rule denies; a manifest names "
-                                 "what is read. Granted is what may be written, and what allowRead "
-                                 "names: add fs:read:PATH for the rest");
-  in.out().unsaid("exec", "the settings do not say which programs are started, and allow all: none "
-                          "is granted; add exec:spawn:NAME where one is needed");
+  in.out().assumed("filesystem",
+                   "everything is readable there that no rule denies; a manifest names "
+                   "what is read. Granted is what may be written, and what allowRead "
+                   "names: add fs:read:PATH for the rest");
+  in.out().unsaid("exec",
+                  "the settings do not say which programs are started, and allow all: none "
+                  "is granted; add exec:spawn:NAME where one is needed");
 }
 
 bool is_srt(const text::Document& document) {
   const Value root = document.root();
-  if (!has(root, "filesystem", Kind::object) && !has(root, "network", Kind::object)) return false;
+  if (!has_member(root, "filesystem", Kind::object) && !has_member(root, "network", Kind::object))
+    return false;
   for (const Member member : root.members()) {
     if (!contains(settings_keys, member.key.text())) return false;
   }
@@ -241,10 +234,10 @@ bool is_srt(const text::Document& document) {
   constexpr std::string_view telling_files[] = {"denyRead", "allowRead", "allowWrite", "denyWrite"};
   const auto network = root.find("network");
   const auto files = root.find("filesystem");
-  const auto holds = [](const std::optional<Value>& object, std::span<const std::string_view> keys) {
-    return object && object->is(Kind::object) && std::ranges::any_of(keys, [&](auto key) {
-             return object->find(key).has_value();
-           });
+  const auto holds = [](const std::optional<Value>& object,
+                        std::span<const std::string_view> keys) {
+    return object && object->is(Kind::object) &&
+           std::ranges::any_of(keys, [&](auto key) { return object->find(key).has_value(); });
   };
   return holds(network, telling) || holds(files, telling_files);
 }
@@ -266,12 +259,14 @@ Checked<Imported> read_srt(const text::Document& document, const ImportPlace& pl
                                          "enableWeakerNetworkIsolation", "allowAppleEvents",
                                          "allowPty"};
   drop_settings(in, root, weaker, "", "it weakens the sandbox, and a manifest has no word for it");
-  constexpr std::string_view tools[] = {"ripgrep",   "seccomp",          "bwrapPath",
-                                        "socatPath", "javaAgentJarPath", "windows",
-                                        "git",       "ignoreViolations", "mandatoryDenySearchDepth"};
+  constexpr std::string_view tools[] = {
+      "ripgrep",   "seccomp",          "bwrapPath",
+      "socatPath", "javaAgentJarPath", "windows",
+      "git",       "ignoreViolations", "mandatoryDenySearchDepth"};
   drop_settings(in, root, tools, "", "a setting of the runtime itself, not a permission");
-  in.out().unsaid("env", "the settings pass every variable on: none is granted; add env:read:NAME and "
-                         "env:inject:NAME");
+  in.out().unsaid("env",
+                  "the settings pass every variable on: none is granted; add env:read:NAME and "
+                  "env:inject:NAME");
   in.out().unsaid("tools", "the settings are for a whole process: no tool is named");
   return std::move(in).finish();
 }

@@ -42,10 +42,12 @@ class Reader {
                  "a privileged container has every right on the host",
                  "set privileged to false, and name what the server needs");
     }
-    in_.out().unsaid("exec", "a profile does not say which programs the server starts: none is "
-                             "granted; add exec:spawn:NAME where one is needed");
-    in_.out().unsaid("env", "a profile does not name variables: none is granted; add env:read:NAME "
-                            "and env:inject:NAME");
+    in_.out().unsaid("exec",
+                     "a profile does not say which programs the server starts: none is "
+                     "granted; add exec:spawn:NAME where one is needed");
+    in_.out().unsaid("env",
+                     "a profile does not name variables: none is granted; add env:read:NAME "
+                     "and env:inject:NAME");
     in_.out().unsaid("tools", "a profile is for the whole server: no tool is named");
     return std::move(in_).finish();
   }
@@ -57,9 +59,10 @@ class Reader {
       auto mount = in_.plain(item, key);
       if (!mount) continue;
       if (mount->text.contains("://")) {
-        in_.out().dropped(key, format("{} is a volume of the container engine, which has no path on "
-                                      "this host: grant a directory instead",
-                                      quoted(mount->text)));
+        in_.out().dropped(key,
+                          format("{} is a volume of the container engine, which has no path on "
+                                 "this host: grant a directory instead",
+                                 quoted(mount->text)));
         continue;
       }
       const std::size_t colon = mount->text.find(':');
@@ -93,8 +96,9 @@ class Reader {
     if (const auto inbound = in_.member(network, "inbound", Kind::object)) read_inbound(*inbound);
     if (mode == "none") {
       if (outbound) {
-        in_.out().assumed("network.mode", "the mode none leaves no network, whatever outbound says: "
-                                          "no host is granted");
+        in_.out().assumed("network.mode",
+                          "the mode none leaves no network, whatever outbound says: "
+                          "no host is granted");
       }
       return;
     }
@@ -104,9 +108,10 @@ class Reader {
                         "leave mode out, and name hosts and ports in outbound");
     }
     if (!mode.empty() && mode != "bridge" && mode != "default") {
-      in_.out().dropped("network.mode", format("the container network {} is not taken over: what is "
-                                               "granted is what outbound names",
-                                               quoted(mode)));
+      in_.out().dropped("network.mode",
+                        format("the container network {} is not taken over: what is "
+                               "granted is what outbound names",
+                               quoted(mode)));
     }
     if (outbound) read_outbound(*outbound);
   }
@@ -114,8 +119,9 @@ class Reader {
   void read_inbound(Value inbound) {
     in_.check_keys(inbound, inbound_keys, "inbound");
     if (!in_.texts(inbound, "allow_host").empty()) {
-      in_.out().dropped("network.inbound", "who may connect to the server is not said by a manifest: "
-                                           "add net:listen:PORT if the server listens");
+      in_.out().dropped("network.inbound",
+                        "who may connect to the server is not said by a manifest: "
+                        "add net:listen:PORT if the server listens");
     }
   }
 
@@ -146,8 +152,9 @@ class Reader {
       return;
     }
     if (hosts.empty() && !ports.empty()) {
-      in_.out().assumed(subject, "ports without hosts: there, every host may be reached on them; the "
-                                 "manifest grants none. Name the hosts in allow_host");
+      in_.out().assumed(subject,
+                        "ports without hosts: there, every host may be reached on them; the "
+                        "manifest grants none. Name the hosts in allow_host");
       return;
     }
     if (hosts.size() * std::max<std::size_t>(ports.size(), 1) > 1024) {
@@ -155,8 +162,9 @@ class Reader {
                         "name domains instead of each host: \".example.com\"");
     }
     if (hosts.size() > 1 && ports.size() > 1) {
-      in_.out().assumed(subject, "every host may be reached on every port of the list, so all pairs "
-                                 "are granted; remove those that are not needed");
+      in_.out().assumed(subject,
+                        "every host may be reached on every port of the list, so all pairs "
+                        "are granted; remove those that are not needed");
     }
     for (const Value item : hosts) read_host(item, ports);
   }
@@ -187,9 +195,10 @@ class Reader {
                           "write \".example.com\" for a domain and everything below it");
     }
     if (name == "localhost" || name.starts_with("127.") || name == "::1" || name == "[::1]") {
-      in_.out().dropped(item->subject, format("{} was the container itself: the host's own loopback "
-                                              "is not meant, and not granted",
-                                              quoted(name)));
+      in_.out().dropped(item->subject,
+                        format("{} was the container itself: the host's own loopback "
+                               "is not meant, and not granted",
+                               quoted(name)));
       return;
     }
     auto host = core::parse_host(name);
@@ -231,7 +240,7 @@ bool is_toolhive(const text::Document& document) {
     return true;
   }
   // The other dialect with `read` and `write` is Rampart's, which has no name.
-  return (has(root, "read", Kind::array) || has(root, "write", Kind::array)) &&
+  return (has_member(root, "read", Kind::array) || has_member(root, "write", Kind::array)) &&
          (root.find("name") || root.find("privileged"));
 }
 

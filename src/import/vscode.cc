@@ -68,7 +68,7 @@ class Reader {
       return std::move(in_).finish();
     }
     // Settings hold everything else of the editor as well.
-    const bool is_settings = has(root_, "mcp", Kind::object) && !root_.find("servers");
+    const bool is_settings = has_member(root_, "mcp", Kind::object) && !root_.find("servers");
     const Value file = is_settings ? *root_.find("mcp") : root_;
     in_.check_keys(file, file_keys, "the configuration");
     read_inputs(file);
@@ -88,8 +88,9 @@ class Reader {
       in_.check_keys(*sandbox, sandbox_keys, "sandbox");
       read_sandbox_object(in_, *sandbox, translate);
     }
-    in_.out().dropped("sandboxEnabled", "VS Code approves every tool call of a sandboxed server by "
-                                        "itself; a manifest approves none");
+    in_.out().dropped("sandboxEnabled",
+                      "VS Code approves every tool call of a sandboxed server by "
+                      "itself; a manifest approves none");
     in_.out().unsaid("tools", "the sandbox is one for all servers of the file: no tool is named");
     return std::move(in_).finish();
   }
@@ -117,18 +118,21 @@ class Reader {
                         "choose a server with a command");
     }
     if (!in_.flag(server, "sandboxEnabled")) {
-      in_.out().assumed("sandboxEnabled", "the server is not sandboxed there, and may do whatever its "
-                                          "user may; the manifest grants what the file's sandbox "
-                                          "names");
+      in_.out().assumed("sandboxEnabled",
+                        "the server is not sandboxed there, and may do whatever its "
+                        "user may; the manifest grants what the file's sandbox "
+                        "names");
     }
     read_command(server);
     if (const auto env = in_.member(server, "env", Kind::object)) read_env(*env);
     if (!in_.text(server, "envFile").empty()) {
-      in_.out().dropped("envFile", "the variables of that file are not known: none is granted; add "
-                                   "env:read:NAME and env:inject:NAME");
+      in_.out().dropped("envFile",
+                        "the variables of that file are not known: none is granted; add "
+                        "env:read:NAME and env:inject:NAME");
     }
     if (!in_.text(server, "cwd").empty()) {
-      in_.out().dropped("cwd", "where the server starts is not in a manifest: see capgate run --help");
+      in_.out().dropped("cwd",
+                        "where the server starts is not in a manifest: see capgate run --help");
     }
   }
 
@@ -139,7 +143,8 @@ class Reader {
     }
     for (const Value word : in_.texts(server, "args")) words.emplace_back(word.text());
     if (std::ranges::any_of(words, [](const std::string& word) { return word.contains("${"); })) {
-      in_.out().dropped("command", "it holds variables of the editor: write it out for capgate run");
+      in_.out().dropped("command",
+                        "it holds variables of the editor: write it out for capgate run");
       return;
     }
     in_.out().command(std::move(words));
@@ -147,18 +152,17 @@ class Reader {
 
   void read_env(Value env) {
     for (const Member member : env.members()) {
-      const Rules::Item item{.text = std::string(member.key.text()),
-                             .where = member.key.span(),
-                             .subject = "env"};
+      const Rules::Item item{
+          .text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"};
       if (item.text.empty() || member.value.is(Kind::null)) continue;
       const bool is_scalar = !member.value.is(Kind::object) && !member.value.is(Kind::array);
       const std::string_view value = is_scalar ? member.value.text() : "";
       const bool is_secret = std::ranges::any_of(secrets_, [&](const std::string& id) {
         return value.contains(format("${{input:{}}}", id));
       });
-      in_.allow_variable(is_secret ? core::EnvCapability::Action::inject
-                                   : core::EnvCapability::Action::read,
-                         item);
+      in_.allow_variable(
+          is_secret ? core::EnvCapability::Action::inject : core::EnvCapability::Action::read,
+          item);
       if (!is_secret && !value.empty()) {
         in_.out().dropped("env", format("a manifest holds no values: set {} where capgate runs",
                                         quoted(item.text)));
@@ -175,14 +179,15 @@ class Reader {
 
 bool is_vscode(const text::Document& document) {
   Value file = document.root();
-  if (has(file, "mcp", Kind::object) && !file.find("servers")) file = *file.find("mcp");
-  if (!has(file, "servers", Kind::object)) return false;
+  if (has_member(file, "mcp", Kind::object) && !file.find("servers")) file = *file.find("mcp");
+  if (!has_member(file, "servers", Kind::object)) return false;
   const auto sandbox = file.find("sandbox");
   if (sandbox && sandbox->is(Kind::object)) {
-    return has(*sandbox, "filesystem", Kind::object) || has(*sandbox, "network", Kind::object);
+    return has_member(*sandbox, "filesystem", Kind::object) ||
+           has_member(*sandbox, "network", Kind::object);
   }
   for (const Member server : file.find("servers")->members()) {
-    if (has(server.value, "sandboxEnabled", Kind::boolean)) return true;
+    if (has_member(server.value, "sandboxEnabled", Kind::boolean)) return true;
   }
   return false;
 }

@@ -4,8 +4,8 @@
 //    "sandbox": {"filesystem": {"allowWrite": ["${workspaceFolder}/notes"]},
 //                "network": {"allowedDomains": ["api.example.com"]}}}
 //
-// The sandbox is one for the whole file and has the keys of srt (import/srt.h). Its variables become
-// ones of the manifest: ${workspaceFolder} -> ${WORKSPACE_FOLDER}.
+// The sandbox is one for the whole file and has the keys of srt (import/srt.h). Its variables
+// become ones of the manifest: ${workspaceFolder} -> ${WORKSPACE_FOLDER}.
 #pragma once
 
 #include "base/result.h"
@@ -15,6 +15,7 @@
 namespace capgate::imports {
 
 [[nodiscard]] bool is_vscode(const text::Document& document);
-[[nodiscard]] Checked<Imported> read_vscode(const text::Document& document, const ImportPlace& place);
+[[nodiscard]] Checked<Imported> read_vscode(const text::Document& document,
+                                            const ImportPlace& place);
 
 }  // namespace capgate::imports

@@ -18,7 +18,7 @@ using text::Member;
 using text::Value;
 
 constexpr std::array<std::string_view, 3> policy_keys = {"version", "description", "permissions"};
-constexpr std::array<std::string_view, 6> permission_keys = {"storage", "network", "environment",
+constexpr std::array<std::string_view, 6> permission_keys = {"storage", "network",   "environment",
                                                              "runtime", "resources", "ipc"};
 constexpr std::array<std::string_view, 2> list_keys = {"allow", "deny"};
 constexpr std::array<std::string_view, 4> resource_keys = {"limits", "cpu", "memory", "io"};
@@ -31,7 +31,8 @@ std::optional<std::uint64_t> thousandths(std::string_view text) {
   std::uint64_t out = *units * 1000;
   if (dot == std::string_view::npos) return out;
   const std::string_view decimals = text.substr(dot + 1);
-  if (decimals.empty() || decimals.size() > 3 || !std::ranges::all_of(decimals, is_digit)) return {};
+  if (decimals.empty() || decimals.size() > 3 || !std::ranges::all_of(decimals, is_digit))
+    return {};
   std::uint64_t scale = 100;
   for (const char c : decimals) {
     out += static_cast<std::uint64_t>(c - '0') * scale;
@@ -70,11 +71,11 @@ class Reader {
     const auto version = root_.find("version");
     const bool known = version && version->is(Kind::string) && version->text() == "1.0";
     if (!known) {
-      in_.add({.code = Code::import_version,
-               .where = version ? version->span()
-                                : Span::at(root_.span().begin, root_.span().begin),
-               .message = version ? "this version of policies is not known" : "version is missing",
-               .help = "known is version: \"1.0\""});
+      in_.add(
+          {.code = Code::import_version,
+           .where = version ? version->span() : Span::at(root_.span().begin, root_.span().begin),
+           .message = version ? "this version of policies is not known" : "version is missing",
+           .help = "known is version: \"1.0\""});
     }
     return known;
   }
@@ -100,7 +101,8 @@ class Reader {
     return found;
   }
 
-  // ---- storage ------------------------------------------------------------------------------------
+  // ---- storage
+  // ------------------------------------------------------------------------------------
 
   void read_storage(Value permissions) {
     const auto storage = section(permissions, "storage");
@@ -156,14 +158,15 @@ class Reader {
     if (!item) return {};
     item->text = item->text.substr(5);
     if (!item->text.starts_with('/')) {
-      in_.out().assumed(subject, format("{} is taken from the directory of this file",
-                                        quoted(item->text)));
+      in_.out().assumed(subject,
+                        format("{} is taken from the directory of this file", quoted(item->text)));
       item->text.insert(0, "./");
     }
     return item;
   }
 
-  // ---- network ------------------------------------------------------------------------------------
+  // ---- network
+  // ------------------------------------------------------------------------------------
 
   void read_network(Value permissions) {
     const auto network = section(permissions, "network");
@@ -221,20 +224,22 @@ class Reader {
     const Value cidr = *entry.find("cidr");
     const std::string_view text = cidr.text().substr(0, cidr.text().find('/'));
     if (block.bits != (block.ipv6 ? 128U : 32U)) {
-      in_.out().dropped("network.allow", format("{} is a block of addresses, which a manifest cannot "
-                                                "name: add the hosts in it that are needed",
-                                                print(block)));
+      in_.out().dropped("network.allow",
+                        format("{} is a block of addresses, which a manifest cannot "
+                               "name: add the hosts in it that are needed",
+                               print(block)));
       return;
     }
     if (const auto host = core::parse_host(text)) {
       addresses.push_back(*host);
-      in_.allow_endpoint({.host = *host, .port = {}}, {.text = std::string(text),
-                                                       .where = whole(cidr),
-                                                       .subject = "network.allow"});
+      in_.allow_endpoint(
+          {.host = *host, .port = {}},
+          {.text = std::string(text), .where = whole(cidr), .subject = "network.allow"});
     }
   }
 
-  // ---- the rest -----------------------------------------------------------------------------------
+  // ---- the rest
+  // -----------------------------------------------------------------------------------
 
   void read_environment(Value permissions) {
     const auto environment = section(permissions, "environment");
@@ -249,15 +254,16 @@ class Reader {
         continue;
       }
       const bool is_denied = std::ranges::any_of(denied, [&](Value deny) {
-        return has(deny, "key", Kind::string) && deny.find("key")->text() == key->text();
+        return has_member(deny, "key", Kind::string) && deny.find("key")->text() == key->text();
       });
       if (is_denied) continue;
-      in_.allow_variable(core::EnvCapability::Action::read, {.text = std::string(key->text()),
-                                                             .where = whole(*key),
-                                                             .subject = "environment.allow"});
+      in_.allow_variable(
+          core::EnvCapability::Action::read,
+          {.text = std::string(key->text()), .where = whole(*key), .subject = "environment.allow"});
     }
-    in_.out().assumed("environment", "a policy does not say which variables are secrets: write "
-                                     "env:inject:NAME for those, so that capgate asks for them");
+    in_.out().assumed("environment",
+                      "a policy does not say which variables are secrets: write "
+                      "env:inject:NAME for those, so that capgate asks for them");
   }
 
   void read_resources(Value permissions) {
@@ -323,8 +329,9 @@ class Reader {
   void read_ipc(Value permissions) {
     const auto ipc = section(permissions, "ipc");
     if (!ipc || entries(*ipc, "allow").empty()) return;
-    in_.out().dropped("ipc.allow", "sockets are granted one by one, as ipc:connect:\"unix:/PATH\": none "
-                                   "is");
+    in_.out().dropped("ipc.allow",
+                      "sockets are granted one by one, as ipc:connect:\"unix:/PATH\": none "
+                      "is");
   }
 
   void read_runtime(Value permissions) {
@@ -340,8 +347,9 @@ class Reader {
                    "set privileged to false, and name what the component needs");
       }
     }
-    in_.out().dropped("runtime", "settings of a container engine: a sandbox has no capabilities of the "
-                                 "kernel, and gains no privileges");
+    in_.out().dropped("runtime",
+                      "settings of a container engine: a sandbox has no capabilities of the "
+                      "kernel, and gains no privileges");
   }
 
   Rules in_;
@@ -352,7 +360,7 @@ class Reader {
 
 bool is_wassette(const text::Document& document) {
   const Value root = document.root();
-  if (!has(root, "permissions", Kind::object) || !root.find("version")) return false;
+  if (!has_member(root, "permissions", Kind::object) || !root.find("version")) return false;
   for (const Member member : root.members()) {
     if (!contains(policy_keys, member.key.text())) return false;
   }

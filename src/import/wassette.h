@@ -15,6 +15,7 @@
 namespace capgate::imports {
 
 [[nodiscard]] bool is_wassette(const text::Document& document);
-[[nodiscard]] Checked<Imported> read_wassette(const text::Document& document, const ImportPlace& place);
+[[nodiscard]] Checked<Imported> read_wassette(const text::Document& document,
+                                              const ImportPlace& place);
 
 }  // namespace capgate::imports
