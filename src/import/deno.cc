@@ -107,17 +107,8 @@ class Permissions {
                  format("every file may be {}", access == Access::read ? "read" : "written"),
                  format("name the directories: --allow-{}=PATH", kind));
     }
-    const auto check = [&](const Entry& entry) {
-      if (!entry.text.starts_with('~') && !entry.text.contains("${") &&
-          find_any(entry.text, "*?[]{}") == std::string_view::npos) {
-        return true;
-      }
-      in_.complain(entry.where, "Deno takes paths as they are, without ~, variables and wildcards",
-                   "write the path out");
-      return false;
-    };
     for (const Entry& entry : permission.allow) {
-      if (!check(entry)) continue;
+      if (!is_plain_path(entry)) continue;
       if (access == Access::write && !is_read(entry)) {
         in_.out().assumed("write",
                           format("{} may be written there and not read; writing includes reading "
@@ -127,8 +118,18 @@ class Permissions {
       in_.allow_path(access, item(entry, kind));
     }
     for (const Entry& entry : permission.deny) {
-      if (check(entry)) in_.deny_path(access, item(entry, kind));
+      if (is_plain_path(entry)) in_.deny_path(access, item(entry, kind));
     }
+  }
+
+  bool is_plain_path(const Entry& entry) {
+    if (!entry.text.starts_with('~') && !entry.text.contains("${") &&
+        find_any(entry.text, "*?[]{}") == std::string_view::npos) {
+      return true;
+    }
+    in_.complain(entry.where, "Deno takes paths as they are, without ~, variables and wildcards",
+                 "write the path out");
+    return false;
   }
 
   bool is_read(const Entry& entry) {
@@ -199,7 +200,7 @@ class Permissions {
     for (const Entry& entry : permission.allow) {
       const bool denied = std::ranges::any_of(
           permission.deny, [&](const Entry& deny) { return deny.text == entry.text; });
-      if (denied || entry.text.starts_with('~') || entry.text.contains("${")) continue;
+      if (denied || !is_plain_path(entry)) continue;
       in_.allow_path(Access::read, item(entry, "ffi"));
     }
   }
@@ -412,8 +413,10 @@ std::string_view command_of(std::string_view text) {
 
 }  // namespace
 
+// A command is a text without structure for YAML, too.
 bool is_deno(const text::Document& document) {
   const Value root = document.root();
+  if (root.is(Kind::string) || root.is(Kind::null)) return is_deno_command(document.source());
   if (!has_member(root, "permissions", Kind::object)) return false;
   const Value sets = *root.find("permissions");
   for (const Member set : sets.members()) {
@@ -426,8 +429,11 @@ bool is_deno(const text::Document& document) {
 }
 
 Checked<Imported> read_deno(const text::Document& document, const ImportPlace& place) {
-  Permissions out(place);
   const Value root = document.root();
+  if (root.is(Kind::string) || root.is(Kind::null)) {
+    return read_deno_command(document.source(), place);
+  }
+  Permissions out(place);
   const auto sets =
       root.is(Kind::object) ? out.in().member(root, "permissions", Kind::object) : std::nullopt;
   if (!sets) {

@@ -14,6 +14,7 @@
 
 namespace capgate::imports {
 
+// Also a document that is a command and nothing else, which YAML reads as one text.
 [[nodiscard]] bool is_deno(const text::Document& document);
 // --server names the set; without it, the only one or the one called default.
 [[nodiscard]] Checked<Imported> read_deno(const text::Document& document, const ImportPlace& place);

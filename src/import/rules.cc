@@ -184,7 +184,7 @@ std::optional<Rules::Item> Rules::plain(Value value, std::string_view subject) {
 
 bool Rules::has_room(std::size_t rules, Span where) {
   if (rules < most_rules) return true;
-  if (rules == most_rules) {
+  if (!std::exchange(is_full_, true)) {
     refuse(where, format("there are more than {} rules of one kind", most_rules),
            "name directories and domains instead of each file and host");
   }
@@ -351,9 +351,7 @@ void Rules::allow_program(const Item& item) {
 bool Rules::is_hidden_anyway(const PathRule& deny) const {
   if (deny.is_vague || !deny.variable.empty()) return false;
   if (core::credential_at(deny.path.base, place_.home) == nullptr) return false;
-  return std::ranges::none_of(paths_, [&](const PathRule& rule) {
-    return core::credential_at(rule.path.base, place_.home) != nullptr;
-  });
+  return !names_credentials_;
 }
 
 bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const {
@@ -366,6 +364,7 @@ bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const
 }
 
 void Rules::apply(const PathRule& deny) {
+  if (mistakes_.size() >= text::most_mistakes) return;
   const auto inside = [&](const PathRule& allow, std::string_view how) {
     refuse(deny.where,
            format("{} denies a part of {}, which {} allows{}", deny.subject, quoted(allow.text),
@@ -412,6 +411,7 @@ void Rules::apply(const PathRule& deny) {
 }
 
 void Rules::apply(const HostRule& deny) {
+  if (mistakes_.size() >= text::most_mistakes) return;
   std::erase_if(hosts_, [&](const HostRule& allow) {
     if (matches(deny.endpoint, allow.endpoint)) {
       out_.assumed(deny.subject,
@@ -474,6 +474,9 @@ void Rules::grant(const HostRule& rule) {
 }
 
 Checked<Imported> Rules::finish() && {
+  names_credentials_ = std::ranges::any_of(paths_, [&](const PathRule& rule) {
+    return core::credential_at(rule.path.base, place_.home) != nullptr;
+  });
   for (const PathRule& deny : denied_paths_) apply(deny);
   for (const HostRule& deny : denied_hosts_) apply(deny);
   if (mistakes_.empty()) {

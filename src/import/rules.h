@@ -122,6 +122,8 @@ class Rules {
   std::vector<HostRule> denied_hosts_;
   Diagnostics mistakes_;
   bool allowed_reads_win_ = false;
+  bool names_credentials_ = false;  // a path that is allowed is a place of credentials
+  bool is_full_ = false;
 };
 
 // Where the whole text of a string stands, without its quotes.
