@@ -104,6 +104,11 @@ std::string_view kind_name(Loss::Kind kind) {
 
 std::string print_manifest(const Imported& imported) {
   JsonWriter json(JsonWriter::Style::pretty);
+  write_manifest(imported, json);
+  return std::move(json).take() + "\n";
+}
+
+void write_manifest(const Imported& imported, JsonWriter& json) {
   json.begin_object();
   json.key("grammar").string("0.1");
   json.key("name").string(imported.name);
@@ -120,7 +125,6 @@ std::string print_manifest(const Imported& imported) {
     json.end_object();
   }
   json.end_array().end_object();
-  return std::move(json).take() + "\n";
 }
 
 std::string name_of_file(std::string_view file) {

@@ -20,6 +20,7 @@
 #include "base/result.h"
 #include "base/span.h"
 #include "core/capability.h"
+#include "text/json_write.h"
 
 namespace capgate::imports {
 
@@ -65,6 +66,8 @@ struct ImportPlace {
 
 // The manifest as JSON, pretty, with a newline at its end.
 [[nodiscard]] std::string print_manifest(const Imported& imported);
+// The same as a value of a larger document.
+void write_manifest(const Imported& imported, text::JsonWriter& json);
 
 [[nodiscard]] std::string_view kind_name(Loss::Kind kind);  // "unsaid", "assumed", "dropped"
 
