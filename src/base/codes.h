@@ -66,6 +66,12 @@ enum class Code {
   config_sandbox,
   // The ignore file of `check`.
   ignore_shape,
+  // What `capgate import` reads.
+  import_format,
+  import_version,
+  import_shape,
+  import_bundle,
+  import_refused,
   // What was asked for.
   tool_unknown,
   adapter_unsupported,

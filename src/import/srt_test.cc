@@ -1,0 +1,180 @@
+#include "import/srt.h"
+
+#include <gtest/gtest.h>
+
+#include "import/vscode.h"
+#include "support/imports.h"
+
+namespace capgate::imports {
+namespace {
+
+using support::has_loss;
+using support::outcome;
+using support::read_json;
+
+std::string files(std::string_view members) {
+  return format(R"({{"filesystem": {{{}}}}})", members);
+}
+std::string network(std::string_view members) {
+  return format(R"({{"network": {{{}}}}})", members);
+}
+
+TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
+  const support::ImportCase cases[] = {
+      {R"("allowWrite": [".", "out", "./x/", "/srv/a/**"])",
+       "fs:write:/srv/a/** fs:write:/srv/project fs:write:/srv/project/out "
+       "fs:write:/srv/project/x/**"},
+      {R"("allowRead": ["/srv/a"])", "fs:read:/srv/a"},
+      // Outside of what is granted a deny says nothing new.
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/b", "/srv/ab"], "denyWrite": ["/opt"])",
+       "fs:write:/srv/a"},
+      // What is readable again stays readable; what is denied within it does not import.
+      {R"("allowRead": ["/srv/a"], "denyRead": ["/srv"])", "fs:read:/srv/a"},
+      {R"("allowRead": ["/srv/a"], "allowWrite": ["/srv/a/w"], "denyRead": ["/srv"])",
+       "fs:read:/srv/a fs:write:/srv/a/w"},
+      // Denied and not readable again: falls.
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv"])", ""},
+      // Only writing falls.
+      {R"("allowWrite": ["/srv/a"], "denyWrite": ["/srv"])", "fs:read:/srv/a"},
+      {R"("allowWrite": ["/srv/a"], "denyWrite": ["/srv/a"])", "fs:read:/srv/a"},
+      // Credentials are hidden inside whatever is granted.
+      {R"("allowWrite": ["/home/me/.config"], "denyRead": ["~/.config/gcloud"])",
+       "fs:write:/home/me/.config"},
+      {R"("allowWrite": [{"path": "/srv/a", "literal": true}])", "fs:write:/srv/a"},
+      {R"("allowWrite": ["/srv/*.log"], "denyWrite": ["/srv/key.pem"])", "fs:write:/srv/*.log"},
+  };
+  for (const auto& [members, expected] : cases) {
+    const std::string text = files(members);
+    EXPECT_EQ(outcome(read_json(read_srt, text), text), expected) << text;
+  }
+}
+
+TEST(Srt, ADenyInsideOfWhatIsAllowedIsRefused) {
+  const support::ImportCase cases[] = {
+      {R"("allowWrite": ["."], "denyWrite": [".env"])", "IMPORT_REFUSED '.env': denyWrite denies"},
+      {R"("allowWrite": ["."], "denyRead": ["**/.env"])",
+       "IMPORT_REFUSED '**/.env': denyRead denies"},
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/*/x"])", "IMPORT_REFUSED '/srv/*/x'"},
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/a/b/**"])", "IMPORT_REFUSED '/srv/a/b/**'"},
+      {R"("allowRead": ["/srv/a"], "denyRead": ["/srv/a/b"])", "IMPORT_REFUSED '/srv/a/b'"},
+      {R"("allowWrite": ["/srv/*.log"], "denyWrite": ["/srv/x.log"])",
+       "IMPORT_REFUSED '/srv/x.log'"},
+      {R"("allowWrite": ["/home/me/.config", "/home/me/.config/gcloud/x"],
+          "denyRead": ["~/.config/gcloud"])",
+       "IMPORT_REFUSED '~/.config/gcloud'"},
+      {R"("disabled": true)", "IMPORT_REFUSED 'true': without rules for files"},
+      {R"("allowWrite": ["/"])", "CAP_SCOPE_REFUSED '/'"},
+      {R"("allowWrite": ["~"])", "CAP_SCOPE_REFUSED '~'"},
+      {R"("allowWrite": ["/etc/x"])", "CAP_NEEDS_UNSAFE '/etc/x'"},
+      {R"("allowWrite": ["../x"])", "CAP_FS_PATH '../x'"},
+      {R"("allowWrite": ["/srv/**/x"])", "CAP_FS_GLOB '/srv/**/x'"},
+      {R"("allowWrite": ["${HOME}/x"])", "IMPORT_SHAPE '${HOME}/x': allowWrite has no variables"},
+      {R"("allowWrite": [{"path": "/srv/a"}])", "IMPORT_SHAPE '{\"path\": \"/srv/a\"}'"},
+      {R"("allowWrite": [{"path": "/srv/*", "literal": true}])", "IMPORT_SHAPE '\"/srv/*\"'"},
+      {R"("allowExecute": [])", "IMPORT_SHAPE '\"allowExecute\"': filesystem has no"},
+  };
+  for (const auto& [members, expected] : cases) {
+    const std::string text = files(members);
+    EXPECT_TRUE(outcome(read_json(read_srt, text), text).starts_with(expected))
+        << text << "\n"
+        << outcome(read_json(read_srt, text), text);
+  }
+}
+
+TEST(Srt, Domains) {
+  const support::ImportCase cases[] = {
+      {R"("allowedDomains": ["A.example.com:443", "*.example.net", "[::1]:8080"])",
+       "net:connect:*.example.net net:connect:[::1]:8080 net:connect:a.example.com:443"},
+      {R"("allowedDomains": ["a.example.com"], "deniedDomains": ["b.example.com", "10.0.0.1"])",
+       "net:connect:a.example.com"},
+      {R"("allowedDomains": ["a.example.com", "b.example.com"], "deniedDomains": ["*.example.com"])",
+       ""},
+      {R"("allowedDomains": ["a.example.com:443"], "deniedDomains": ["*"])", ""},
+      {R"("allowedDomains": ["a.example.com:443"], "deniedDomains": ["*:22"])",
+       "net:connect:a.example.com:443"},
+      {R"("allowedDomains": ["a.example.com"], "deniedDomains": ["*:22"])",
+       "IMPORT_REFUSED '*:22': network.deniedDomains denies a part of \"a.example.com\", which "
+       "network.allowedDomains allows"},
+      {R"("allowedDomains": ["*.example.com"], "deniedDomains": ["a.example.com"])",
+       "IMPORT_REFUSED 'a.example.com': network.deniedDomains denies a part of \"*.example.com\", "
+       "which network.allowedDomains allows"},
+      {R"("allowedDomains": ["a.example.com"], "deniedDomains": ["8.8.8.8"])",
+       "IMPORT_REFUSED '8.8.8.8': network.deniedDomains denies a part of \"a.example.com\", which "
+       "network.allowedDomains allows"},
+      {R"("allowedDomains": ["*"])", "IMPORT_REFUSED '*': every host is allowed"},
+      {R"("refuseOpaqueTunnels": true)",
+       "IMPORT_REFUSED 'true': refuseOpaqueTunnels restricts what passes, and a manifest cannot "
+       "say it"},
+      {R"("stripResponseHeaders": [])", ""},
+      {R"("deniedResolvedAddresses": ["10.0.0.0/8", "169.254.169.254"])", ""},
+      {R"("deniedResolvedAddresses": ["8.8.8.0/24"])",
+       "IMPORT_REFUSED '\"8.8.8.0/24\"': 8.8.8.0/24 is public, and a manifest cannot deny "
+       "addresses "
+       "to names"},
+      {R"("deniedResolvedAddresses": ["10.0.0.0/33"])",
+       "IMPORT_SHAPE '\"10.0.0.0/33\"': deniedResolvedAddresses is a list of addresses and their "
+       "blocks"},
+  };
+  for (const auto& [members, expected] : cases) {
+    const std::string text = network(members);
+    EXPECT_EQ(outcome(read_json(read_srt, text), text), expected) << text;
+  }
+}
+
+TEST(Srt, ReadingEverythingIsALoss) {
+  const auto read = read_json(read_srt, files(R"("allowWrite": ["/srv/a"])"));
+  EXPECT_TRUE(has_loss(read, Loss::Kind::assumed, "filesystem"));
+  EXPECT_TRUE(has_loss(read_json(read_srt, R"({"network": {"allowLocalBinding": true}})"),
+                       Loss::Kind::dropped, "network.allowLocalBinding"));
+}
+
+TEST(Vscode, TheSandboxOfTheFile) {
+  const std::string text = R"({
+    // comments are fine
+    "servers": {"a": {"command": "a", "sandboxEnabled": true}, "b": {"command": "b"}},
+    "sandbox": {"filesystem": {"allowWrite": ["${workspaceFolder}/x", "${userHome}/y"]}},
+  })";
+  EXPECT_TRUE(
+      outcome(read_json(read_vscode, text), text).ends_with("there are 2 of them: \"a\", \"b\""));
+  const auto read = read_json(read_vscode, text, "a");
+  EXPECT_EQ(outcome(read, text), "fs:write:${WORKSPACE_FOLDER}/x fs:write:/home/me/y");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->name, "a");
+  EXPECT_EQ(read->variables, std::vector<std::string>{"WORKSPACE_FOLDER"});
+  EXPECT_FALSE(has_loss(read, Loss::Kind::assumed, "sandboxEnabled"));
+  EXPECT_TRUE(has_loss(read_json(read_vscode, text, "b"), Loss::Kind::assumed, "sandboxEnabled"));
+  EXPECT_TRUE(
+      outcome(read_json(read_vscode, text, "c"), text).ends_with("there is no server \"c\""));
+}
+
+TEST(Vscode, WhatItCannotMeanIsAMistake) {
+  const auto with = [](std::string_view server, std::string_view sandbox) {
+    return format(R"({{"servers": {{"a": {{{}}}}}, "sandbox": {{{}}}}})", server, sandbox);
+  };
+  const std::pair<std::string, std::string_view> cases[] = {
+      {with(R"("url": "https://x.example.com")", ""),
+       "IMPORT_REFUSED '\"https://x.example.com\"': the server runs elsewhere"},
+      {with(R"("comand": "x")", ""), "IMPORT_SHAPE '\"comand\"': a server has no \"comand\""},
+      {with("", R"("process": {})"), "IMPORT_SHAPE '\"process\"': sandbox has no \"process\""},
+      {with("", R"("filesystem": {"allowWrite": ["/a/${workspaceFolder}"]})"),
+       "IMPORT_SHAPE '/a/${workspaceFolder}': a variable stands at the start"},
+      {with("", R"("filesystem": {"allowWrite": ["${config:x}/y"]})"),
+       "IMPORT_SHAPE '${config:x}/y': the variable \"config:x\" is not known"},
+      // A variable may stand for a directory with the denied one in it.
+      {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"], "denyRead": ["/srv/x"]})"),
+       "IMPORT_REFUSED '/srv/x': denyRead denies a part of"},
+      {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"],
+                   "denyWrite": ["${workspaceFolder}/.env"]})"),
+       "IMPORT_REFUSED '${workspaceFolder}/.env': denyWrite denies a part of"},
+      {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"], "denyRead": ["~/.ssh"]})"),
+       "fs:write:${WORKSPACE_FOLDER}"},
+  };
+  for (const auto& [text, expected] : cases) {
+    EXPECT_TRUE(outcome(read_json(read_vscode, text), text).starts_with(expected))
+        << text << "\n"
+        << outcome(read_json(read_vscode, text), text);
+  }
+}
+
+}  // namespace
+}  // namespace capgate::imports

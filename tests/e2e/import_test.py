@@ -1,0 +1,322 @@
+"""capgate import: other people's formats become manifests that pass `check`, bundles are read by a
+confined process, and bundles that programs could read differently are refused."""
+
+import io
+import json
+import os
+import stat
+import struct
+import subprocess
+import time
+import unittest
+import zipfile
+
+import launch
+from cases import Case, started_by_root_and_user
+
+SAMPLES = os.path.join(launch.ROOT, "tests/import/samples")
+UNPACK = os.path.join(os.path.dirname(launch.CAPGATE), "capgate-unpack")
+USAGE, UNREADABLE, REFUSED, UNENFORCEABLE = 2, 3, 4, 6
+
+MANIFEST = {
+    "manifest_version": "0.3", "name": "notes", "version": "1.0.0", "description": "Notes",
+    "author": {"name": "Ada Example"},
+    "server": {"type": "node", "entry_point": "index.js",
+               "mcp_config": {"command": "node", "args": ["${__dirname}/index.js"],
+                              "env": {"NOTES_TOKEN": "${user_config.token}"}}},
+    "user_config": {"token": {"type": "string", "title": "T", "description": "T",
+                              "sensitive": True}},
+    "tools": [{"name": "search", "description": "Finds notes"}],
+}
+
+
+def samples():
+    for directory, _, names in sorted(os.walk(SAMPLES)):
+        for name in sorted(names):
+            yield os.path.basename(directory), os.path.join(directory, name)
+
+
+def bundle(entries=None, **options):
+    """The bytes of a bundle. Names may come twice."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, **options) as archive:
+        for name, text in entries or [("index.js", "1;"), ("manifest.json", json.dumps(MANIFEST))]:
+            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def changed(data, mark, at, value):
+    """`data` with bytes of the first header of that mark replaced."""
+    place = data.index(mark) + at
+    return data[:place] + value + data[place + len(value):]
+
+
+LOCAL, ENTRY, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
+
+
+class ImportCase(Case):
+    """Commands of a user who owns nothing but the tree."""
+
+    uid = 0
+
+    def capgate(self, *words, **options):
+        def become():
+            launch.become(self.uid)
+        options.setdefault("timeout", launch.SECONDS)
+        return subprocess.run([launch.CAPGATE, "import", *words], capture_output=True, check=False,
+                              preexec_fn=become, cwd=self.tree.path("."), **options)
+
+    def bytes_file(self, name, data):
+        path = self.tree.file(name, "")
+        with open(path, "wb") as file:
+            file.write(data)
+        return path
+
+    def assert_refused(self, data, words, code=REFUSED):
+        done = self.capgate(self.bytes_file("x.mcpb", data))
+        self.assertEqual(done.returncode, code, done.stderr.decode())
+        self.assertEqual(done.stdout, b"")
+        self.assertIn(words, done.stderr.decode())
+        self.assertIn("help:", done.stderr.decode())
+
+
+@started_by_root_and_user
+class Formats(ImportCase):
+
+    def test_every_sample_becomes_a_manifest_that_passes_check(self):
+        seen = set()
+        for name, path in samples():
+            with self.subTest(path=path):
+                done = self.capgate(path, "--json")
+                self.assertEqual(done.returncode, 0, done.stderr.decode())
+                self.assertEqual(done.stderr, b"")
+                answer = json.loads(done.stdout)
+                self.assertEqual(answer["schemaVersion"], 1)
+                self.assertEqual(answer["format"], name)
+                self.assertEqual(set(answer), {"schemaVersion", "format", "manifest", "losses",
+                                               "command", "variables"})
+                for loss in answer["losses"]:
+                    self.assertIn(loss["kind"], ("unsaid", "assumed", "dropped"))
+                words = []
+                for variable in answer["variables"]:
+                    value = "/home/me" if variable == "HOME" else "/srv/value"
+                    words += ["--set", f"{variable}={value}"]
+                compiled = launch.capgate("check", "-", *words, text=json.dumps(answer["manifest"]))
+                self.assertIn(compiled.returncode, (0, 5), compiled.stderr)
+                seen.add(name)
+        self.assertLessEqual({"mcpb", "server-json"}, seen)
+
+    def test_the_manifest_is_data_and_the_report_is_words(self):
+        path = self.tree.file("manifest.json", json.dumps(MANIFEST))
+        done = self.capgate(path)
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(json.loads(done.stdout)["serverCapabilities"],
+                         ["env:inject:NOTES_TOKEN", "fs:read:${BUNDLE}/**"])
+        report = done.stderr.decode()
+        for words in ("read as mcpb: notes 1.0.0", "not said by the source", "assumed:",
+                      "bind with --set NAME=VALUE: BUNDLE",
+                      "the source starts it with: node ${BUNDLE}/index.js"):
+            self.assertIn(words, report)
+        again = self.capgate("-", input=json.dumps(MANIFEST).encode())
+        self.assertEqual(again.stdout, done.stdout)
+
+    def test_a_new_file_is_never_written_over_an_old_one(self):
+        path = self.tree.file("manifest.json", json.dumps(MANIFEST))
+        self.tree.directory("out")
+        os.chmod(self.tree.path("out"), 0o777)
+        target = self.tree.path("out/server.json")
+        done = self.capgate(path, "-o", target)
+        self.assertEqual((done.returncode, done.stdout), (0, b""), done.stderr.decode())
+        with open(target, encoding="utf-8") as file:
+            written = file.read()
+        self.assertEqual(json.loads(written)["name"], "notes")
+        self.assertEqual(self.capgate(path, "-o", target).returncode, USAGE)
+        self.assertEqual(self.capgate(path, "-o", target, "--force").returncode, 0)
+        self.assertEqual(os.listdir(self.tree.path("out")), ["server.json"])
+
+    def test_what_is_no_foreign_format_is_told_where_it_belongs(self):
+        for text, words in (
+                (json.dumps(launch.server("fs:read:/srv/x")), "capgate check"),
+                ('{"mcpServers": {"a": {"command": "node"}}}', "capgate wrap"),
+                ('{"hello": 1}', "--from FORMAT")):
+            done = self.capgate(self.tree.file("x.json", text))
+            self.assertEqual(done.returncode, REFUSED, text)
+            self.assertEqual(done.stdout, b"")
+            self.assertIn(words, done.stderr.decode())
+
+    def test_exit_codes(self):
+        good = self.tree.file("good.json", json.dumps(MANIFEST))
+        later = self.tree.file("later.json", json.dumps({**MANIFEST, "manifest_version": "0.9"}))
+        broken = self.tree.file("broken.json", '{"manifest_version": "0.3",}')
+        for words, code in (([], USAGE), ([good, "--from", "tar"], USAGE),
+                            ([good, "-o", ""], USAGE), (["/nowhere"], UNREADABLE),
+                            ([broken], UNREADABLE), ([later], REFUSED),
+                            ([good, "--from", "server-json"], REFUSED)):
+            done = self.capgate(*words)
+            self.assertEqual(done.returncode, code, (words, done.stderr.decode()))
+            self.assertEqual(done.stdout, b"")
+        self.assertIn('version "0.9" of MCPB is not known', self.capgate(later).stderr.decode())
+
+    def test_foreign_text_does_nothing_to_a_terminal(self):
+        hostile = {**MANIFEST, "\x1b[2J": 1, "name": "a\u202eb"}
+        done = self.capgate(self.tree.file("x.json", json.dumps(hostile)))
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn("\x1b", done.stderr.decode())
+        self.assertNotIn("\u202e", done.stderr.decode())
+
+
+@started_by_root_and_user
+class Bundles(ImportCase):
+
+    def test_a_bundle_is_read_like_its_manifest(self):
+        alone = self.capgate(self.tree.file("manifest.json", json.dumps(MANIFEST)))
+        for name in ("notes.mcpb", "notes.dxt", "notes.zip"):
+            done = self.capgate(self.bytes_file(name, bundle()))
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            self.assertEqual(done.stdout, alone.stdout)
+
+    def test_from_standard_input_only_as_a_file(self):
+        path = self.bytes_file("x.mcpb", bundle())
+        with open(path, "rb") as file:
+            self.assertEqual(self.capgate("-", stdin=file).returncode, 0)
+        done = self.capgate("-", input=bundle())
+        self.assertEqual(done.returncode, UNREADABLE)
+        self.assertIn("a bundle is read from a file", done.stderr.decode())
+
+    def test_mistakes_stand_in_the_manifest_of_the_bundle(self):
+        done = self.capgate(self.bytes_file("x.mcpb", bundle([("manifest.json", '{"a": }')])))
+        self.assertEqual(done.returncode, UNREADABLE)
+        self.assertIn("x.mcpb/manifest.json:1:7", done.stderr.decode())
+
+    def test_a_bundle_is_not_another_format(self):
+        done = self.capgate("--from", "server-json", self.bytes_file("x.mcpb", bundle()))
+        self.assertEqual(done.returncode, USAGE)
+
+    def test_a_signature_is_told_but_not_taken_for_checked(self):
+        signature = b"MCPB_SIG_V1" + struct.pack("<I", 3) + b"sig" + b"MCPB_SIG_END"
+        done = self.capgate(self.bytes_file("x.mcpb", bundle() + signature))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertIn("which nobody checked here", done.stderr.decode())
+
+    def test_names_that_could_be_the_manifest(self):
+        good = ("manifest.json", json.dumps(MANIFEST))
+        for entries, words in (
+                ([("index.js", "")], "has no manifest.json at its root"),
+                ([("inner/manifest.json", "{}")], "has no manifest.json at its root"),
+                ([good, good], "has two entries of the name manifest.json"),
+                ([good, ("Manifest.JSON", "{}")], "some systems take for manifest.json"),
+                ([("./manifest.json", "{}")], "spelled in a roundabout way"),
+                ([good, ("/etc/passwd", "")], "has an absolute name"),
+                ([good, ("../../x", "")], "leads out of the bundle")):
+            with self.subTest(words=words):
+                self.assert_refused(bundle(entries), words)
+
+    def test_archives_that_say_two_things(self):
+        data = bundle([("manifest.json", json.dumps(MANIFEST)), ("x", "y")])
+        second = data.index(LOCAL, 1)
+        for hostile, words in (
+                (b"not a zip", "is no zip archive"),
+                (b"#!/bin/sh\n" + data, "not where its end says"),
+                (data + b"tail", "something follows its end"),
+                (data[:second] + b"PK\3\4" + data[second:], "not where its end says"),
+                (changed(data, ENTRY, 42, struct.pack("<I", second)), "overlap"),
+                (changed(data, LOCAL, 30, b"MANIFEST.JSON"), "says two things"),
+                (changed(data, ENTRY, 8, b"\1\0"), "is encrypted"),
+                (changed(data, ENTRY, 20, b"\xff\xff\xff\xff"), "zip64"),
+                (changed(data, END, 4, b"\1\0"), "several parts"),
+                (changed(data, ENTRY, 16, b"\0\0\0\0"), "says two things")):
+            with self.subTest(words=words):
+                self.assert_refused(hostile, words)
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as archive:
+            with archive.open("manifest.json", "w", force_zip64=True) as file:
+                file.write(b"{}")
+        self.assert_refused(out.getvalue(), "says two things")
+
+    def test_bombs(self):
+        self.assert_refused(bundle([("manifest.json", " " * (1 << 20) + "{}")]), "more than 1 MiB")
+        small = bundle([("manifest.json", " " * (50 << 20))])
+        size = struct.pack("<I", 100)
+        lying = changed(changed(small, LOCAL, 22, size), ENTRY, 24, size)
+        self.assert_refused(lying, "not packed as it says")
+        # Nothing else is unpacked, however much it would be.
+        entries = [("big", " " * (200 << 20)), ("manifest.json", json.dumps(MANIFEST))]
+        self.assertEqual(self.capgate(self.bytes_file("b.mcpb", bundle(entries))).returncode, 0)
+
+    def test_a_large_bundle_is_quick(self):
+        """A gigabyte of data, which is a hole of the file, before a small manifest."""
+        entries = [("data.bin", b""), ("manifest.json", json.dumps(MANIFEST))]
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
+            for name, text in entries:
+                archive.writestr(zipfile.ZipInfo(name), text)
+        data = out.getvalue()
+        size = 1 << 30
+        second, directory, end = data.index(LOCAL, 1), data.index(ENTRY), data.index(END)
+        first = changed(data[:second], LOCAL, 18, struct.pack("<II", size, size))
+        entry = changed(data[directory:], ENTRY, 20, struct.pack("<II", size, size))
+        place = entry.index(ENTRY, 1)
+        entry = entry[:place + 42] + struct.pack("<I", second + size) + entry[place + 46:]
+        entry = changed(entry, END, 16, struct.pack("<I", directory + size))
+        self.assertGreater(end, directory)
+        path = self.bytes_file("large.mcpb", first)
+        with open(path, "r+b") as file:
+            file.seek(second + size)
+            file.write(data[second:directory] + entry)
+        begin = time.monotonic()
+        done = self.capgate(path)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_many_entries(self):
+        entries = [(f"node_modules/{i}/index.js", "") for i in range(20000)]
+        entries.append(("manifest.json", json.dumps(MANIFEST)))
+        self.assertEqual(self.capgate(self.bytes_file("many.mcpb", bundle(entries))).returncode, 0)
+
+
+class Reader(ImportCase):
+
+    def test_it_needs_its_program(self):
+        """A copy of capgate alone, and one beside a reader that others can write."""
+        self.tree.directory("bin")
+        copy = self.tree.path("bin/capgate")
+        path = self.bytes_file("x.mcpb", bundle())
+        subprocess.run(["cp", launch.CAPGATE, copy], check=True)
+        done = subprocess.run([copy, "import", path], capture_output=True, check=False)
+        self.assertEqual(done.returncode, UNENFORCEABLE)
+        self.assertIn(b"reading a bundle needs", done.stderr)
+        subprocess.run(["cp", UNPACK, self.tree.path("bin/capgate-unpack")], check=True)
+        os.chmod(self.tree.path("bin/capgate-unpack"), 0o777)
+        done = subprocess.run([copy, "import", path], capture_output=True, check=False)
+        self.assertEqual(done.returncode, UNENFORCEABLE)
+        self.assertIn(b"can write", done.stderr)
+        os.chmod(self.tree.path("bin/capgate-unpack"), 0o755)
+        done = subprocess.run([copy, "import", path], capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_it_reads_nothing_but_regular_files(self):
+        read, write = os.pipe()
+        os.write(write, bundle())
+        os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            done = subprocess.run([UNPACK], stdin=pipe, capture_output=True, check=False)
+        self.assertEqual(done.stdout, b"ris no regular file")
+
+    def test_without_confinement_nothing_is_read(self):
+        """Where the kernel refuses what it asks for, it says so and has read no byte."""
+        path = self.bytes_file("x.mcpb", bundle())
+        with open(path, "rb") as file:
+            done = subprocess.run(["/usr/bin/prlimit", "--nofile=3:3", UNPACK], stdin=file,
+                                  capture_output=True, check=False)
+        self.assertEqual(done.stdout[:1], b"u", done.stdout)
+        self.assertNotIn(b"notes", done.stdout)
+
+    def test_it_links_nothing_and_is_no_one_elses(self):
+        info = os.stat(UNPACK)
+        self.assertEqual(stat.S_IMODE(info.st_mode) & 0o022, 0)
+        with open(UNPACK, "rb") as file:
+            self.assertNotIn(b"libz.so", file.read())
+
+
+if __name__ == "__main__":
+    unittest.main()

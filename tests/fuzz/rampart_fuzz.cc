@@ -1,0 +1,9 @@
+// Any bytes at all: import/rampart.h makes a manifest of them that parses, or says what is wrong
+// where.
+#include "fuzz/import_case.h"
+#include "import/rampart.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  return capgate::fuzz::import_document(data, size, capgate::imports::is_rampart,
+                                        capgate::imports::read_rampart);
+}
