@@ -181,7 +181,7 @@ std::expected<Imported, int> read_format(const Wish& wish, const Text& text,
   Diagnostics mistakes = is_strict ? Diagnostics() : document.error();
   if (!is_strict) document = text::parse_jsonc(text.text);
   if (!document) return std::unexpected(report(mistakes, source, arguments, output));
-  const Format* format = wish.format;
+  const Format* format = text.is_bundle ? imports::find_format(bundle_format) : wish.format;
   if (format == nullptr) {
     const auto detected = imports::detect_format(*document);
     if (!detected && is_strict) mistakes = {detected.error()};

@@ -165,7 +165,8 @@ class Installed(LibraryCase):
         prefix = self.directory / "programs"
         run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "programs")
         self.assertEqual(sorted(path.name for path in prefix.rglob("*") if path.is_file()),
-                         ["capgate", "capgate-broker", "capgate-broker-tls", "capgate-store"])
+                         ["capgate", "capgate-broker", "capgate-broker-tls", "capgate-store",
+                          "capgate-unpack"])
 
 
 class Consumers(LibraryCase):
