@@ -43,10 +43,10 @@ void refuse_sealed(const Input& input, Support& support) {
 void refuse_requests(const ConnectGrant& grant, Support& support) {
   using core::NetRefinements;
   const NetRefinements& refine = grant.capability.refinements;
-  const bool looks_inside =
-      !refine.methods.empty() || !refine.paths.empty() ||
-      refine.sni == NetRefinements::Sni::strict || refine.proto == NetRefinements::Proto::tls ||
-      refine.proto == NetRefinements::Proto::http;
+  const bool looks_inside = !refine.methods.empty() || !refine.paths.empty() ||
+                            refine.sni == NetRefinements::Sni::strict ||
+                            refine.proto == NetRefinements::Proto::tls ||
+                            refine.proto == NetRefinements::Proto::http;
   if (!looks_inside) return;
   support.unsupported(grant.capability, grant.origins,
                       "it looks at the host and the port, not at what is said",

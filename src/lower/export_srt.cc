@@ -18,7 +18,7 @@ using Shape = core::PathPattern::Shape;
 
 // The system: what programs are loaded from. Not every host has them all; srt skips what is not
 // there.
-constexpr std::string_view system_paths[] = {"/bin",   "/lib",    "/lib32", "/lib64",
+constexpr std::string_view system_paths[] = {"/bin",    "/lib",  "/lib32", "/lib64",
                                              "/libx32", "/sbin", "/usr"};
 
 // srt's relay inside the sandbox connects to its proxy outside over this socket, which `/` in
@@ -109,6 +109,7 @@ class Settings {
       return !writes(fs) && fs.path.base != path && holds(fs.path.base);
     };
     return std::ranges::any_of(system_paths, holds) ||
+           std::ranges::any_of(base_etc_paths(), holds) ||
            std::ranges::any_of(input_.options.programs, holds) ||
            std::ranges::any_of(policy_.files, is_read_there);
   }
@@ -215,7 +216,8 @@ class Settings {
   [[nodiscard]] std::vector<std::string> notes() const {
     std::vector<std::string> notes = policy_notes(input_);
     for (const std::string_view text :
-         {"srt: start it in an empty environment, with its temporary directory in the private /tmp: "
+         {"srt: start it in an empty environment, with its temporary directory in the private "
+          "/tmp: "
           "env -i PATH=... CLAUDE_CODE_TMPDIR=/tmp srt --settings FILE COMMAND",
           "srt: it must lie in /usr itself, or be named with --program: the sandbox starts a "
           "program of its package",
@@ -246,8 +248,6 @@ class Settings {
 
 }  // namespace
 
-Checked<Artifact> export_to_srt(const Input& input, text::Value) {
-  return Settings(input).write();
-}
+Checked<Artifact> export_to_srt(const Input& input, text::Value) { return Settings(input).write(); }
 
 }  // namespace capgate::lower

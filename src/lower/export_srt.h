@@ -17,8 +17,9 @@ namespace capgate::lower {
 [[nodiscard]] Checked<Artifact> export_to_srt(const Input& input, text::Value manifest);
 
 inline constexpr Coverage srt_coverage{
-    .fs = partly("denyRead /, allowRead, allowWrite; no entries for writing, nothing writable below "
-                 "what is only readable, nor adding without removing"),
+    .fs =
+        partly("denyRead /, allowRead, allowWrite; no entries for writing, nothing writable below "
+               "what is only readable, nor adding without removing"),
     .connect = partly("host:port; not *, *.tld, names without a dot, nor requests"),
     .listen = not_kept("its network namespace cannot be reached; any port is free inside"),
     .exec = not_kept("every program that can be read can be started"),
