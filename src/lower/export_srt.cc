@@ -137,16 +137,20 @@ class Settings {
   }
 
   // One list of addresses holds for all names, so private ones are open for all of them or none.
-  [[nodiscard]] bool all_names_are_private() const {
-    return std::ranges::all_of(policy_.connect, [](const ConnectGrant& grant) {
-      const core::NetConnect& net = grant.capability;
-      return !is_name(net.endpoint.host) || net.refinements.private_network ||
-             core::names_private_endpoint(net.endpoint.host);
-    });
+  [[nodiscard]] bool opens_private_addresses() const {
+    const auto is_open = [](const ConnectGrant& grant) {
+      return grant.capability.refinements.private_network;
+    };
+    const auto may_be = [&](const ConnectGrant& grant) {
+      const HostPattern& host = grant.capability.endpoint.host;
+      return is_open(grant) || !is_name(host) || core::names_private_endpoint(host);
+    };
+    return std::ranges::any_of(policy_.connect, is_open) &&
+           std::ranges::all_of(policy_.connect, may_be);
   }
 
   void allow_hosts() {
-    const bool opens_private = all_names_are_private();
+    const bool opens_private = opens_private_addresses();
     for (const auto& grant : policy_.connect) {
       const core::NetConnect& net = grant.capability;
       if (!is_srt_domain(net.endpoint.host)) {
