@@ -23,7 +23,7 @@ constexpr std::string_view system_paths[] = {"/bin",    "/lib",  "/lib32", "/lib
 
 // srt's relay inside the sandbox connects to its proxy outside over this socket, which `/` in
 // denyRead would hide. The command itself cannot: srt lets it make no Unix socket.
-constexpr std::string_view proxy_sockets = "/tmp/claude-http-*.sock";
+constexpr std::string_view proxy_sockets = "claude-http-*.sock";
 // Writable for every command of every srt unless it is denied.
 constexpr std::string_view shared_directory = "/tmp/claude";
 
@@ -90,13 +90,14 @@ class Settings {
     }
   }
 
-  // srt looks for them when it starts, as capgate does; a link is none of them.
+  // srt looks for them when it starts, as capgate does.
   void allow_entries(const FileGrant& grant) {
     const core::FsCapability& fs = grant.capability;
     allow_read_.push_back(core::print(fs.path));
-    if (!writes(fs)) return;
     support_.unsupported(fs, grant.origins,
-                         "it takes no pattern for writing, so that they can only be read",
+                         writes(fs)
+                             ? "it takes no pattern for writing, so that they can only be read"
+                             : "it follows a link among them out of the directory",
                          "grant the directory, or use capgate run");
   }
 
@@ -168,11 +169,17 @@ class Settings {
       }
       domains_.push_back(core::print(net.endpoint));
     }
-    if (!domains_.empty()) allow_read_.emplace_back(proxy_sockets);
+    if (!domains_.empty()) allow_read_.push_back(format("{}/{}", socket_place(), proxy_sockets));
     for (const core::AddressBlock& block :
          opens_private ? core::closed_blocks() : core::private_blocks()) {
       closed_addresses_.push_back(core::print(block));
     }
+  }
+
+  // Where srt makes that socket: its TMPDIR.
+  [[nodiscard]] std::string_view socket_place() const {
+    const std::string& own = input_.options.runtime_dir;
+    return own.empty() ? std::string_view("/tmp") : own;
   }
 
   void refuse_variables() {
@@ -222,7 +229,7 @@ class Settings {
     for (const std::string_view text :
          {"srt: start it in an empty environment, with its temporary directory in the private "
           "/tmp: "
-          "env -i PATH=... CLAUDE_CODE_TMPDIR=/tmp srt --settings FILE COMMAND",
+          "env -i PATH=... HOME=... CLAUDE_CODE_TMPDIR=/tmp srt --settings FILE COMMAND",
           "srt: it must lie in /usr itself, or be named with --program: the sandbox starts a "
           "program of its package",
           "srt: every program can be started, no resource is limited, netlink sockets are open",
@@ -235,6 +242,12 @@ class Settings {
         "net: srt reaches hosts by its proxy, for clients that heed HTTP_PROXY; without a proxy of "
         "its own in the environment, which would resolve names unchecked");
     notes.emplace_back("net: the name inside TLS is not compared with the host");
+    notes.push_back(
+        format("net: srt's TMPDIR must be {}, or nothing is reached{}", socket_place(),
+               input_.options.runtime_dir.empty()
+                   ? "; where others can write to /tmp, name a directory of your own with --set "
+                     "XDG_RUNTIME_DIR, since a link that they make there could show a file of /tmp"
+                   : ""));
     return notes;
   }
 

@@ -25,7 +25,9 @@ class Exported {
         options_(std::move(options)) {
     core::Bindings bindings;
     if (!options_.home.empty()) bindings.push_back({.name = "HOME", .values = {options_.home}});
-    manifest_ = *core::parse_manifest(document_, bindings);
+    auto manifest = core::parse_manifest(document_, bindings);
+    EXPECT_TRUE(manifest) << manifest.error().front().message;
+    manifest_ = *std::move(manifest);
     policy_ = *core::merge(manifest_);
     result_ = export_to(*find_exporter(format), {manifest_, policy_, options_}, document_.root());
   }
@@ -163,6 +165,12 @@ TEST(Srt, HostsKeepTheirPorts) {
   EXPECT_TRUE(srt.has(allow_read, "/tmp/claude-http-*.sock"));
 }
 
+TEST(Srt, TheProxysSocketIsWhereItsTmpdirIs) {
+  const Exported srt("srt", {"net:connect:api.example.com:443"}, {.runtime_dir = "/run/user/1000"});
+  EXPECT_TRUE(srt.has(allow_read, "/run/user/1000/claude-http-*.sock"));
+  EXPECT_FALSE(srt.has(allow_read, "/tmp/claude-http-*.sock"));
+}
+
 TEST(Srt, HostsThatItDoesNotTakeAreLeftOut) {
   for (const std::string host : {"net:connect:*", "net:connect:*:443", "net:connect:*.dev:443",
                                  "net:connect:registry:5000"}) {
@@ -173,7 +181,7 @@ TEST(Srt, HostsThatItDoesNotTakeAreLeftOut) {
 
 TEST(Srt, RequestsAreNotLookedAt) {
   for (const std::string host :
-       {"net:connect:a.example:80?method=GET", "net:connect:a.example:443?sni=strict",
+       {"net:connect:a.example:80?methods=GET", "net:connect:a.example:443?sni=strict",
         "net:connect:a.example:443?proto=tls"}) {
     EXPECT_EQ(Exported("srt", {host}).verdict(), "ADAPTER_UNSUPPORTED") << host;
   }
@@ -194,10 +202,10 @@ TEST(Srt, PrivateAddressesAreOpenForAllNamesOrForNone) {
 }
 
 TEST(Srt, FilesAreAnAllowlist) {
-  const Exported srt("srt", {"fs:read:/srv/data/**", "fs:read:/srv/notes/*.md", "fs:write:/w/**"});
+  const Exported srt("srt", {"fs:read:/srv/data/**", "fs:read:/srv/notes", "fs:write:/w/**"});
   ASSERT_EQ(srt.verdict(), "ok");
   EXPECT_TRUE(srt.has(allow_read, "/srv/data"));
-  EXPECT_TRUE(srt.has(allow_read, "/srv/notes/*.md"));
+  EXPECT_TRUE(srt.has(allow_read, "/srv/notes"));
   EXPECT_EQ(srt.list(allow_write), Strings{"/w"});
   EXPECT_TRUE(srt.has(deny_write, "/w/.git/hooks"));
   EXPECT_TRUE(srt.has(deny_read, "/w/.env"));
@@ -226,7 +234,7 @@ TEST(Srt, ThePrivateTmpNeedsNoWords) {
 TEST(Srt, RefusesWhatItCannotSayOfFiles) {
   for (const Strings& capabilities :
        {Strings{"fs:create:/w/**"}, Strings{"fs:delete:/w/**"}, Strings{"fs:write:/w/*.md"},
-        Strings{"fs:read:/w/**", "fs:write:/w/out/**"}}) {
+        Strings{"fs:read:/w/*.md"}, Strings{"fs:read:/w/**", "fs:write:/w/out/**"}}) {
     EXPECT_EQ(Exported("srt", capabilities).verdict(), "ADAPTER_UNSUPPORTED")
         << capabilities.front();
   }

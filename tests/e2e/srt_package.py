@@ -46,4 +46,4 @@ def words(settings, command):
 
 def environment(**further):
     """What the notes of the export say: empty, but for what it names."""
-    return {"PATH": PATH, "CLAUDE_CODE_TMPDIR": "/tmp", **further}
+    return {"PATH": PATH, "HOME": "/nonexistent", "CLAUDE_CODE_TMPDIR": "/tmp", **further}
