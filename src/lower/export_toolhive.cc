@@ -89,8 +89,11 @@ class Profile {
       return;
     }
     if (fs.path.base.find_first_of(no_mount_characters) != std::string::npos) {
-      return support_.impossible(fs, grant.origins, "a profile cannot write that path",
-                                 "rename it, or grant the directory above it");
+      support_.unsupported(fs, grant.origins,
+                           "a profile cannot write that path, so that it is not "
+                           "mounted",
+                           "rename it, or grant the directory above it");
+      return;
     }
     refuse_split_writes(grant, support_);
     const auto hidden = core::credentials_below(fs.path.base, input_.options.home);

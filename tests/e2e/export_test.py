@@ -360,12 +360,12 @@ class Command(Case):
     def test_the_manifest_comes_back_out_of_meta_with_its_hash(self):
         for path in sorted(glob.glob(f"{GOLDENS}/*/manifest.json")):
             folder = os.path.dirname(path)
-            if "/bad-" in folder:
+            if "/bad-" in folder or folder.endswith("/seal-option"):  # none without --seal
                 continue
             words = []
             if os.path.exists(f"{folder}/options.txt"):
                 with open(f"{folder}/options.txt", encoding="utf-8") as file:
-                    words = [word for word in file.read().split("\n") if word != "--seal" and word]
+                    words = file.read().split()
             done = launch.capgate("export", path, "--to", "mcpb-meta", "--json", *words)
             self.assertEqual(done.returncode, 0, done.stdout)
             artifact = json.loads(done.stdout)
