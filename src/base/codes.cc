@@ -232,6 +232,28 @@ constexpr CodeInfo table[] = {
      "and what is not one of its forms is refused; capabilities can say all of it.",
      R"({servers: {notes: {command: [notes-server], sandbox: {exec: true}}}})",
      R"({servers: {notes: {command: [notes-server], sandbox: {exec: [git]}}}})"},
+    {Code::import_format, "IMPORT_FORMAT", "what format this is cannot be told",
+     "capgate import finds out by itself which format a file has, but only where exactly one fits. "
+     "Guessing wrong would make a manifest that nobody meant.",
+     "capgate import settings.json", "capgate import --from srt settings.json"},
+    {Code::import_version, "IMPORT_VERSION", "this version of the format is not known",
+     "A version that this capgate does not know may grant things with keys that it does not know "
+     "either, so nothing of such a file is read.",
+     R"("manifest_version": "9.9")", R"("manifest_version": "0.3")"},
+    {Code::import_shape, "IMPORT_SHAPE", "the source does not have the shape of its format",
+     "What stands there is not what the format defines at this place. A reader that guessed what "
+     "was meant would grant by guessing.",
+     R"("server": "node index.js")", R"("server": {"type": "node", ...})"},
+    {Code::import_bundle, "IMPORT_BUNDLE", "the bundle cannot be read safely",
+     "A bundle is a zip archive with one manifest.json at its root. An archive that two programs "
+     "could read differently (two such entries, entries that overlap, names that differ by their "
+     "case, sizes that disagree) is refused: what was reviewed must be what is installed.",
+     "a bundle with manifest.json and MANIFEST.JSON", "a bundle with one manifest.json"},
+    {Code::import_refused, "IMPORT_REFUSED", "no manifest can say this without granting more",
+     "The source denies a part of what it allows, or allows everything. The capability language "
+     "has neither: a manifest without the deny would be wider than its source, and all rights are "
+     "no manifest. Nothing is written, rather than something that looks the same and is not.",
+     R"("allowWrite": ["/srv"], "denyWrite": ["/srv/keys"])", R"("allowWrite": ["/srv/data"])"},
     {Code::tool_unknown, "TOOL_UNKNOWN", "the manifest has no such tool",
      "--tool NAME prints the policy of one tool: serverCapabilities and its own capabilities.",
      "--tool serch_code", "--tool search_code"},

@@ -64,6 +64,12 @@ enum class Code {
   config_shape,
   config_unknown_key,
   config_sandbox,
+  // What `capgate import` reads.
+  import_format,
+  import_version,
+  import_shape,
+  import_bundle,
+  import_refused,
   // What was asked for.
   tool_unknown,
   adapter_unsupported,
