@@ -83,6 +83,7 @@ class Settings {
       support_.unsupported(fs, grant.origins,
                            "below a directory that can only be read nothing can be written there",
                            "grant the two beside each other, or use capgate run");
+      return;  // srt would not start
     }
     allow_write_.push_back(fs.path.base);
     for (std::string& path : kept_from_writing(input_, fs.path.base)) {

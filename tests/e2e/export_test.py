@@ -333,7 +333,7 @@ class Command(Case):
         done = export(self.manifest, "--to", "toolhive", "--json")
         self.assertEqual(done.stderr, "")
         artifact = json.loads(done.stdout)
-        self.assertEqual(artifact["target"], "toolhive")
+        self.assertEqual(artifact["provenance"]["target"], "toolhive")
         self.assertEqual(artifact["unenforced"], [])
         self.assertIn("exec", artifact["notCovered"])
         self.assertIn("manifestHash", artifact["provenance"])
