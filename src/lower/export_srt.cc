@@ -27,6 +27,11 @@ constexpr std::string_view proxy_sockets = "claude-http-*.sock";
 // Writable for every command of every srt unless it is denied.
 constexpr std::string_view shared_directory = "/tmp/claude";
 
+// ::ffff:0:0/96. To srt a block that holds it holds every IPv4 address; mapped ones it judges by
+// the IPv4 blocks.
+constexpr core::AddressBlock mapped_ipv4{
+    .ipv6 = true, .prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, .bits = 96};
+
 constexpr Reasons reasons{
     .listen = "nobody can connect to its network namespace, in which every port is free",
     .exec = "every program that can be read can be started",
@@ -173,7 +178,9 @@ class Settings {
     if (!domains_.empty()) allow_read_.push_back(format("{}/{}", socket_place(), proxy_sockets));
     for (const core::AddressBlock& block :
          opens_private ? core::closed_blocks() : core::private_blocks()) {
-      closed_addresses_.push_back(core::print(block));
+      for (const core::AddressBlock& part : core::subtract(block, mapped_ipv4)) {
+        closed_addresses_.push_back(core::print(part));
+      }
     }
   }
 

@@ -201,6 +201,16 @@ TEST(Srt, PrivateAddressesAreOpenForAllNamesOrForNone) {
   EXPECT_TRUE(Exported("srt", both, accepting({open})).has(closed, "10.0.0.0/8"));
 }
 
+// Node takes every IPv4 address for one of ::ffff:0:0/96, so that ::/8 would close all of them.
+TEST(Srt, NoBlockHoldsTheMappedAddresses) {
+  const Exported srt("srt", {});
+  const Strings blocks = srt.list({"network", "deniedResolvedAddresses"});
+  EXPECT_FALSE(contains(blocks, "::/8"));
+  EXPECT_TRUE(contains(blocks, "::/81"));
+  EXPECT_TRUE(contains(blocks, "::fffe:0:0/96"));
+  EXPECT_FALSE(contains(blocks, "::ffff:0:0/96"));
+}
+
 TEST(Srt, FilesAreAnAllowlist) {
   const Exported srt("srt", {"fs:read:/srv/data/**", "fs:read:/srv/notes", "fs:write:/w/**"});
   ASSERT_EQ(srt.verdict(), "ok");

@@ -243,7 +243,11 @@ class Network(SrtCase):
 
     def test_an_allowed_pair_and_nothing_else(self):
         settings = self.settings("net:connect:api.example.test:80",
+                                 "net:connect:v4.example.test:80",
+                                 "net:connect:v6.example.test:80",
                                  "net:connect:*.example.org:443")
+        for host in ("v4.example.test", "v6.example.test"):
+            self.assertEqual(self.fetch(settings, f"http://{host}/"), ("200", 0), host)
         self.assertEqual(self.outside("http://api.example.test/"), "200")
         self.assertEqual(self.outside("http://other.example.test/"), "200")
         self.assertEqual(self.fetch(settings, "http://api.example.test/"), ("200", 0))
