@@ -14,8 +14,7 @@ namespace capgate::cli {
 namespace {
 
 // Beside its place and then renamed, so that a reader sees the old file or the new one.
-sys::Sys<void> write_file(int directory, const lower::File& file) {
-  const std::string name(file.name);
+sys::Sys<void> write_file(int directory, const lower::File& file, const std::string& name) {
   const std::string draft = ".capgate-" + name;
   if (::unlinkat(directory, draft.c_str(), 0) != 0 && errno != ENOENT) {
     return std::unexpected(sys::SysError{"unlink", errno, draft});
@@ -40,8 +39,20 @@ sys::Sys<void> write_files(const lower::Artifact& artifact, const std::string& d
   }
   const sys::Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (opened.get() < 0) return std::unexpected(sys::SysError{"open", errno, directory});
-  for (const lower::File& file : artifact.files) TRY(write_file(opened.get(), file));
+  for (const lower::File& file : artifact.files) {
+    TRY(write_file(opened.get(), file, std::string(file.name)));
+  }
   return {};
+}
+
+sys::Sys<void> write_one_file(const lower::File& file, const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const sys::Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() < 0) return std::unexpected(sys::SysError{"open", errno, directory});
+  if (name.empty()) return std::unexpected(sys::SysError{"open", EISDIR, path});
+  return write_file(opened.get(), file, name);
 }
 
 }  // namespace capgate::cli
