@@ -11,16 +11,17 @@
 namespace capgate::core {
 namespace {
 
-// Lower case and without a separator, so that each is one component of a path, one label of a host
+// Of one case and without a separator, so that each is one component of a path, one label of a host
 // name, one word. The number that follows ends with an "x", so that no text after it joins it.
 struct Spelling {
   std::string_view before;
   std::string_view after;
 };
-constexpr std::array<Spelling, 3> spellings = {{
+constexpr std::array<Spelling, 4> spellings = {{
     {.before = "/cgunboundroot0x", .after = "x0"},
     {.before = "cgunboundword0x", .after = "x0"},
     {.before = "cgunboundzone0x", .after = "x0.cgunbound"},
+    {.before = "CGUNBOUNDNAME0X", .after = "X0"},
 }};
 constexpr std::string_view common = "cgunbound";
 
@@ -55,7 +56,8 @@ Result<std::vector<Capability>> Symbols::parse(std::string_view text, const Bind
   auto plain = parse_capability(text, bindings);
   if (unbound.empty() || plain) return plain;
 
-  // A directory where a field begins with it, else a word; or a whole domain, or all words.
+  // A directory where a field begins with it, else a word; or all words, or domains, or names of
+  // variables.
   const auto attempt = [&](Form at_start, Form elsewhere) {
     Bindings all = bindings;
     for (const std::string_view name : unbound) {
@@ -66,7 +68,7 @@ Result<std::vector<Capability>> Symbols::parse(std::string_view text, const Bind
   };
   for (const auto& [at_start, elsewhere] :
        {std::pair(Form::directory, Form::word), std::pair(Form::word, Form::word),
-        std::pair(Form::zone, Form::zone)}) {
+        std::pair(Form::zone, Form::zone), std::pair(Form::name, Form::name)}) {
     if (auto parsed = attempt(at_start, elsewhere)) return parsed;
   }
   return plain;

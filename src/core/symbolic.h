@@ -37,7 +37,7 @@ class Symbols {
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
  private:
-  enum class Form : unsigned char { directory, word, zone };
+  enum class Form : unsigned char { directory, word, zone, name };
   [[nodiscard]] std::string stand_in(std::string_view name, Form form);
 
   std::vector<std::string> names_;
