@@ -19,17 +19,7 @@ NEW = {"name": "server-github", "version": "2", "tools": [
                                         "exec:spawn:git"]},
     {"name": "pull", "capabilities": ["net:connect:api.github.com:443"]}]}
 
-COMMENT = """\
-<!-- capgate diff -->
-## This change lets the server **server-github** do more
-
-### What it may do now and could not do before
-
-- It **may now read, list, create, change and delete $\\{REPO\\} and everything below it**\\
-  `fs:write:${REPO}/**` (before `fs:read:${REPO}/**`), for `search`, at `new.json:1:156`
-- It **may now connect to every host below github.com on port 443**\\
-  `net:connect:*.github.com:443`, for `search`, `pull`, at `new.json:1:124`
-"""
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "diff")
 
 
 class Diff(Case):
@@ -145,11 +135,18 @@ class Diff(Case):
     def test_the_comment_of_a_pull_request(self):
         done = self.diff("old.json", "new.json", "--markdown")
         self.assertEqual(done.returncode, WIDENED)
-        self.assertEqual(done.stdout[:len(COMMENT)], COMMENT)
-        for heading in ("### Tool by tool", "### What to do"):
-            self.assertIn(f"\n{heading}\n", done.stdout)
-        self.assertIn("- `pull` is new\n  - new for this tool, the server could do it already: "
-                      "`net:connect:api.github.com:443`\n", done.stdout)
+        self.check_golden("wider.md", done.stdout)
+        self.check_golden("less.md", self.diff("new.json", "old.json", "--markdown").stdout)
+        self.check_golden("same.md", self.diff("new.json", "new.json", "--markdown").stdout)
+
+    def check_golden(self, name, text):
+        """CAPGATE_UPDATE_GOLDEN=1 writes them; then read the difference."""
+        path = os.path.join(GOLDEN, name)
+        if os.environ.get("CAPGATE_UPDATE_GOLDEN"):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(text, file.read())
 
     def test_nothing_foreign_becomes_markup(self):
         self.manifest("hostile.json", {"name": HOSTILE, "version": "1", "tools": [
