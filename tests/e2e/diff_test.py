@@ -83,6 +83,7 @@ class Diff(Case):
         self.assertEqual(self.diff("old.json", "moved.json").returncode, SAME)
         self.assertEqual(self.diff("old.json", "moved.json", "--strict").returncode, WIDENED)
         self.assertEqual(self.diff("old.json").returncode, USAGE)
+        self.assertEqual(self.diff("-", "-", text=json.dumps(OLD)).returncode, USAGE)
         self.assertEqual(self.diff("old.json", "new.json", "--json", "--sarif").returncode, USAGE)
         self.assertEqual(self.diff("old.json", "new.json", "--set", "OTHER=/x").returncode, USAGE)
         self.assertEqual(self.diff("old.json", "missing.json").returncode, UNREADABLE)
