@@ -169,6 +169,13 @@ std::expected<std::vector<DiffServer>, int> read_servers(const ReadSource& sourc
     }
     return out;
   }
+  const Value root = (*document)->root();
+  if (root.is(Kind::object) && root.find("provenance") && !root.find("tools")) {
+    return cannot_read(source.name,
+                       "it is an artifact of compile, which does not hold the capabilities that it "
+                       "was made of; compare the manifests",
+                       output);
+  }
   auto loaded = load_symbolic(
       arguments, {.manifest = {}, .document = *std::move(document), .document_name = source.name},
       symbols, output);
