@@ -15,6 +15,7 @@
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
+#include "cli/new_file.h"
 #include "mcp/ask_command.h"
 #include "mcp/starter.h"
 #include "sys/fd.h"
@@ -57,14 +58,7 @@ struct Wish {
   bool json = false;
 };
 
-// Why the manifest cannot go there. What is put in the place of a link, a device or a pipe would
-// take that away: --force is for files.
-std::string_view refuse_file(const Wish& wish) {
-  struct stat info{};
-  if (wish.file.empty() || ::lstat(wish.file.c_str(), &info) != 0) return "";
-  if (!S_ISREG(info.st_mode)) return "is no regular file";
-  return wish.force ? "" : "exists";
-}
+Replace replacing(const Wish& wish) { return wish.force ? Replace::files : Replace::never; }
 
 std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
   Wish wish{.command = arguments.operands,
@@ -85,7 +79,8 @@ std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
         usage_error("--output needs a name", "write --output server.yaml", output));
   }
   if (wish.file == "-") wish.file.clear();
-  if (const auto refusal = refuse_file(wish); !refusal.empty()) {
+  const auto refusal = wish.file.empty() ? "" : refuse_file(wish.file, replacing(wish));
+  if (!refusal.empty()) {
     return std::unexpected(usage_error(format("{} {}", quoted(wish.file), refusal),
                                        "name another file, or replace a file with --force",
                                        output));
@@ -232,31 +227,6 @@ bool is_yaml_name(std::string_view file) {
   return file.empty() || file.ends_with(".yaml") || file.ends_with(".yml");
 }
 
-// Never a half of it under its name: it is written beside, and then put in its place.
-sys::Sys<void> write_file(const Wish& wish, std::string_view text) {
-  const std::string beside = format("{}.new-{}", wish.file, ::getpid());
-  {
-    const sys::Fd file(
-        ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (file.get() < 0) return std::unexpected(sys::SysError{"open", errno, beside});
-    auto written = sys::write_all(file.get(), text);
-    if (written && ::fsync(file.get()) != 0) {
-      written = std::unexpected(sys::SysError{"fsync", errno, beside});
-    }
-    if (!written) {
-      (void)::unlink(beside.c_str());
-      return written;
-    }
-  }
-  // A link is not made over a file that exists by now.
-  const int failed = wish.force ? ::rename(beside.c_str(), wish.file.c_str())
-                                : ::link(beside.c_str(), wish.file.c_str());
-  const int error = errno;
-  if (failed != 0 || !wish.force) (void)::unlink(beside.c_str());
-  if (failed != 0) return std::unexpected(sys::SysError{"write", error, wish.file});
-  return {};
-}
-
 void write_hint(text::JsonWriter& json, std::string_view name, std::optional<bool> value) {
   if (value) json.key(name).boolean(*value);
 }
@@ -303,7 +273,7 @@ int write_manifest(const Wish& wish, const mcp::ServerTools& server, Output& out
   const std::string text =
       is_yaml_name(wish.file) ? mcp::starter_yaml(starter) : mcp::starter_json(starter);
   if (!wish.file.empty()) {
-    if (const auto written = write_file(wish, text); !written) {
+    if (const auto written = write_new_file(wish.file, text, replacing(wish)); !written) {
       output.err += format("capgate: cannot write {}: {}\n", escape_for_terminal(wish.file),
                            sys::reason(written.error()));
       return Exit::internal;
