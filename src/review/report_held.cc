@@ -18,25 +18,29 @@ lower::Options with_stand_ins(const lower::Target& target, lower::Options option
   return options;
 }
 
-// How the refusal of each grant starts, with the grant: "docker cannot enforce net:listen:80: ".
+// What the refusal of each grant names first, with the grant: "net:listen:80: ".
 using Starts = std::map<std::string, std::string>;
 
-Starts starts_of(std::string_view target, const core::Policy& policy) {
+Starts starts_of(const core::Policy& policy) {
   Starts out;
   for (std::string& grant : core::policy_lines(policy)) {
-    out.emplace(format("{} cannot enforce {}: ", target, escape_for_terminal(grant)), grant);
+    out.emplace(format("{}: ", escape_for_terminal(grant)), grant);
   }
   return out;
 }
 
-// The grant with the reason, if the refusal is of one. The start of a text, and whatever else it
-// starts with, is right before it in the order of texts.
+// "docker cannot enforce net:listen:80: why": the grant with the reason, if the refusal is of one.
+// The start of a text is right before it in the order of texts.
 bool take_refusal(const Diagnostic& refusal, const Starts& starts, HeldBy& out) {
-  auto next = starts.upper_bound(refusal.message);
+  constexpr std::string_view verb = " cannot enforce ";
+  const std::size_t found = refusal.message.find(verb);
+  if (found == std::string::npos) return false;
+  const std::string said = refusal.message.substr(found + verb.size());
+  auto next = starts.upper_bound(said);
   if (next == starts.begin()) return false;
   const auto& [start, grant] = *--next;
-  if (!refusal.message.starts_with(start)) return false;
-  out.refused.emplace(grant, refusal.message.substr(start.size()));
+  if (!said.starts_with(start)) return false;
+  out.refused.emplace(grant, said.substr(start.size()));
   return true;
 }
 
@@ -51,7 +55,7 @@ std::vector<std::string> accepted_of(const HeldBy& held) {
 HeldBy ask_target(const lower::Target& target, const lower::Input& input) {
   HeldBy out;
   lower::Options options = with_stand_ins(target, input.options);
-  const Starts starts = starts_of(target.name, input.policy);
+  const Starts starts = starts_of(input.policy);
   // A target may look at some grants only when others are settled, so what it refuses is accepted,
   // and it is asked again until it has nothing new to say.
   while (true) {

@@ -174,6 +174,20 @@ std::string changes_of(const Report& report) {
 
 // ---- the picture --------------------------------------------------------------------------------
 
+// Only of what the picture shows.
+std::string legend_of(const Report& report) {
+  std::string out;
+  if (report.wider_lines() > 0) {
+    out += format("{} grants more than {} did. ", tag("wide", "+ wider than before"),
+                  code(report.against));
+  }
+  if (report.open_lines() > 0) {
+    out += format("{} is not fully kept by {}. ", tag("open", "! not enforced"),
+                  esc(engine_words(report)));
+  }
+  return out + "Long texts and long lists are shortened here, and whole in the tables.";
+}
+
 std::string figure_of(const Report& report) {
   std::string out = open_section("picture", "The server in its box");
   out += format(
@@ -190,12 +204,10 @@ std::string figure_of(const Report& report) {
     out += format("<div class=\"box\"><p>! {}</p></div>\n", esc(problem));
   }
   out += format(
-      "<figure>\n<div class=\"picture-wide\">\n{}\n</div>\n<div "
-      "class=\"picture-narrow\">\n{}\n</div>\n"
-      "<figcaption>A line with <span class=\"tag wide\">+ wider</span> grants more than before, "
-      "one with <span class=\"tag open\">! not enforced</span> is not kept by the target. Long "
-      "texts are shortened here, and whole in the tables.</figcaption>\n</figure>\n</section>\n",
-      report_figure(report, Shape::wide, "wide"), report_figure(report, Shape::narrow, "narrow"));
+      "<figure>\n<div class=\"picture-wide\">\n{}\n</div>\n<div class=\"picture-narrow\">\n{}\n"
+      "</div>\n<figcaption>{}</figcaption>\n</figure>\n</section>\n",
+      report_figure(report, Shape::wide, "wide"), report_figure(report, Shape::narrow, "narrow"),
+      legend_of(report));
   return out;
 }
 
@@ -261,7 +273,8 @@ std::string tools_of(const Report& report) {
       "can use what any of them is granted.</p>\n";
   const std::vector<Column> columns = columns_for(report);
   out +=
-      "<table class=\"tools\">\n<caption>What each tool asks for</caption>\n<thead><tr>"
+      "<table class=\"tools\">\n<caption class=\"unseen\">What each tool asks "
+      "for</caption>\n<thead><tr>"
       "<th scope=\"col\">Tool</th>";
   for (const Column& column : columns) out += format("<th scope=\"col\">{}</th>", column.title);
   if (columns.empty()) out += "<th scope=\"col\">May do</th>";
@@ -319,7 +332,7 @@ std::string line_row(const Line& line) {
   return out + format("<td data-label=\"Asked for by\">{}</td></tr>\n", origins_of(line));
 }
 
-std::string door_table(const Report& report, Door door) {
+std::string door_rows(const Report& report, Door door) {
   std::string rows;
   std::size_t number = 0;
   for (const Line& line : report.lines) {
@@ -329,9 +342,8 @@ std::string door_table(const Report& report, Door door) {
   }
   if (number == 0) return {};
   return format(
-      "<table class=\"lines\">\n<caption>{} <span class=\"number\">{}</span></caption>\n<thead><tr>"
-      "<th scope=\"col\">What it may do</th><th scope=\"col\">Enforced by</th>"
-      "<th scope=\"col\">Asked for by</th></tr></thead>\n<tbody>\n{}</tbody>\n</table>\n",
+      "<tbody>\n<tr class=\"group\"><th scope=\"rowgroup\" colspan=\"3\">{} "
+      "<span class=\"number\">{}</span></th></tr>\n{}</tbody>\n",
       door_title(door), plural(number, "line", "lines"), rows);
 }
 
@@ -342,7 +354,9 @@ std::string closed_doors(const Report& report) {
     if (std::ranges::find(report.lines, door, &Line::door) != report.lines.end()) continue;
     out += format("<li><strong>{}:</strong> {}</li>\n", door_title(door), closed_words(door));
   }
-  return out.empty() ? out : format("<p>Closed:</p>\n<ul class=\"prose\">\n{}</ul>\n", out);
+  return out.empty()
+             ? out
+             : format("<p>And these doors are closed:</p>\n<ul class=\"prose\">\n{}</ul>\n", out);
 }
 
 std::string lines_of(const Report& report) {
@@ -350,7 +364,14 @@ std::string lines_of(const Report& report) {
   out +=
       "<p class=\"lead\">The policy, all tools together: what a line means, what keeps the server "
       "to it, and where it was asked for.</p>\n";
-  for (const Door door : all_doors) out += door_table(report, door);
+  if (!report.lines.empty()) {
+    out +=
+        "<table class=\"lines\">\n<caption class=\"unseen\">Every line of the policy</caption>\n"
+        "<thead><tr><th scope=\"col\">What it may do</th><th scope=\"col\">Enforced by</th>"
+        "<th scope=\"col\">Asked for by</th></tr></thead>\n";
+    for (const Door door : all_doors) out += door_rows(report, door);
+    out += "</table>\n";
+  }
   return out + closed_doors(report) + "</section>\n";
 }
 
@@ -385,14 +406,14 @@ std::string footer_of(const Report& report) {
 std::string report_page(const Report& report) {
   const std::string style = format("{}{}", page_style(), picture_style());
   std::string out = format(
-      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"referrer\" content=\"no-referrer\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<title>{} {}: what it may do</title>\n<style>{}</style>\n</head>\n<body>\n"
       "<a class=\"skip\" href=\"#main\">Skip to the report</a>\n",
-      content_policy(style), esc(elide(report.name, 80)), esc(elide(report.version, 40)), style);
+      content_policy(style), esc(elide(report.name, 36)), esc(elide(report.version, 12)), style);
   out += header_of(report);
   out += "<main id=\"main\" tabindex=\"-1\">\n";
   out += changes_of(report) + figure_of(report) + tools_of(report) + lines_of(report);

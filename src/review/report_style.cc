@@ -107,11 +107,12 @@ section{margin-top:2.6rem}
 .lead{max-width:46rem;margin:0 0 1rem;color:var(--soft)}
 figure{margin:0}
 figcaption{margin-top:.75rem;color:var(--soft);font-size:.875rem}
-.picture{display:block;width:100%;height:auto;max-width:1062px}
+.picture{display:block;width:100%;height:auto}
 .picture-narrow{display:none}
 table{width:100%;border-collapse:collapse;font-size:.9375rem;margin-bottom:2rem}
 caption{text-align:left;font-weight:650;padding:0 0 .4rem}
-caption .number{color:var(--soft);font-weight:400}
+.group th{padding-top:1.5rem;font-size:1rem;font-weight:650}
+.number{color:var(--soft);font-weight:400;font-size:.875rem}
 th,td{text-align:left;vertical-align:top;padding:.6rem .9rem .6rem 0;
 border-bottom:1px solid var(--rule)}
 th:last-child,td:last-child{padding-right:0}
@@ -129,7 +130,8 @@ tr.open>*:first-child{box-shadow:inset 3px 0 var(--open);padding-left:.8rem}
 .tags{display:flex;flex-wrap:wrap;gap:.35rem;margin-top:.3rem}
 ul.plain{list-style:none;margin:0;padding:0}
 ul.plain li+li{margin-top:.25rem}
-.place{color:var(--soft);font-size:.875em;white-space:normal}
+.unseen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap}
+.place{font-weight:400;color:var(--soft);font-size:.875em;white-space:normal}
 .none{color:var(--soft)}
 summary{cursor:pointer;color:var(--accent)}
 .prose{max-width:46rem;padding-left:1.2rem}
@@ -152,6 +154,7 @@ h1{font-size:1.5rem}
 thead{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}
 table,caption,tbody,tr,th,td{display:block;width:auto}
 .lines th:first-child,.tools thead th:first-child,.lines thead th:nth-child(2){width:auto}
+.group th{padding:1rem 0 0}
 tbody tr{padding:.7rem 0;border-bottom:1px solid var(--rule)}
 tbody th,tbody td{border:0;padding:.15rem 0}
 td[data-label]::before{content:attr(data-label);display:block;margin-top:.35rem;

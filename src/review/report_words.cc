@@ -23,14 +23,14 @@ void say(Sentence& out, std::string_view words) {
 }
 
 // One, two, three names, then "and 4 more".
-void say_names(Sentence& out, const std::vector<std::string>& names, std::string_view more) {
+void say_names(Sentence& out, const std::vector<std::string>& names) {
   const std::size_t shown = std::min(names.size(), most_names);
   const bool all = shown == names.size();
   for (std::size_t i = 0; i < shown; ++i) {
     if (i > 0) say(out, all && i + 1 == shown ? " and " : ", ");
     out.push_back({.text = elide(escape_for_terminal(names[i]), longest_name), .is_code = true});
   }
-  if (!all) say(out, format(" and {} more {}", names.size() - shown, more));
+  if (!all) say(out, format(" and {} more", names.size() - shown));
 }
 
 bool is_private_tmp(const core::FsCapability& fs) {
@@ -80,12 +80,12 @@ Sums sums_of(const core::Policy& policy) {
 void say_readable(Sentence& out, const Sums& sums) {
   if (!sums.read.empty()) {
     say(out, "what it reads in ");
-    say_names(out, sums.read, "places");
+    say_names(out, sums.read);
   }
   if (sums.held.empty()) return;
   if (!sums.read.empty()) say(out, " and ");
   say(out, sums.held.size() == 1 ? "the value of " : "the values of ");
-  say_names(out, sums.held, "variables");
+  say_names(out, sums.held);
 }
 
 Sentence about_reading(const Sums& sums) {
@@ -103,25 +103,23 @@ Sentence about_reading(const Sums& sums) {
   if (sums.every_host) {
     say(out, "every public host");
   } else {
-    say_names(out, sums.hosts, "hosts");
+    say_names(out, sums.hosts);
   }
   return out;
 }
 
-Sentence about(std::string_view words, const std::vector<std::string>& names,
-               std::string_view more) {
+Sentence about(std::string_view words, const std::vector<std::string>& names) {
   Sentence out;
   if (names.empty()) return out;
   say(out, words);
-  say_names(out, names, more);
+  say_names(out, names);
   return out;
 }
 
 std::vector<Sentence> parts_of(const Sums& sums) {
-  std::vector<Sentence> out{about_reading(sums), about("change or remove ", sums.change, "places"),
-                            about("start ", sums.programs, "programs"),
-                            about("act in the name of ", sums.sealed, "secrets"),
-                            about("use everything behind ", sums.sockets, "sockets")};
+  std::vector<Sentence> out{
+      about_reading(sums), about("change or remove ", sums.change), about("start ", sums.programs),
+      about("act in the name of ", sums.sealed), about("use everything behind ", sums.sockets)};
   std::erase_if(out, [](const Sentence& part) { return part.empty(); });
   return out;
 }
@@ -151,9 +149,14 @@ void say_what_is_open(Sentence& out, const Report& report) {
     say(out, format(". But {} refuses this manifest.", target));
     return;
   }
-  const std::string number = open == report.lines.size() ? "any" : format("{}", open);
-  say(out, format(". And more than that: {} does not fully hold it to {} of these {} lines.",
-                  target, number, report.lines.size()));
+  const std::size_t all = report.lines.size();
+  if (report.is_partial_target) {
+    say(out, format(". But {} alone holds it to {} of these {} lines.", target, all - open, all));
+    return;
+  }
+  say(out,
+      format(". But {} cannot hold it to {} of these {} lines: to accept that is to grant more.",
+             target, open, all));
 }
 
 }  // namespace
