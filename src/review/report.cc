@@ -276,6 +276,20 @@ std::vector<Limit> limits_of(const core::Policy& policy) {
   return out;
 }
 
+std::vector<Door> unguarded_of(const lower::Target& target) {
+  if (target.extent == lower::Target::Extent::whole) return {};
+  const lower::Coverage& coverage = *target.coverage;
+  const std::pair<Door, const lower::Cover&> doors[] = {
+      {Door::files, coverage.fs},      {Door::network, coverage.connect},
+      {Door::programs, coverage.exec}, {Door::secrets, coverage.env},
+      {Door::sockets, coverage.ipc},   {Door::limits, coverage.limit}};
+  std::vector<Door> out;
+  for (const auto& [door, cover] : doors) {
+    if (cover.level == lower::Cover::Level::no) out.push_back(door);
+  }
+  return out;
+}
+
 std::size_t count(const std::vector<Line>& lines, auto is_counted) {
   return static_cast<std::size_t>(std::ranges::count_if(lines, is_counted));
 }
@@ -312,6 +326,10 @@ std::size_t Report::open_lines() const {
   return count(lines, [](const Line& line) { return line.held != Held::enforced; });
 }
 
+bool Report::is_guarded(Door door) const {
+  return std::ranges::find(unguarded, door) == unguarded.end();
+}
+
 Report make_report(const ReportInput& input) {
   const lower::Input lowered{input.manifest, input.policy, input.options, &input.source};
   HeldBy held = ask_target(input.target, lowered);
@@ -328,6 +346,7 @@ Report make_report(const ReportInput& input) {
              .lines = lines_of(input, held),
              .tools = tools_of(input),
              .limits = limits_of(input.policy),
+             .unguarded = unguarded_of(input.target),
              .problems = std::move(held.problems),
              .not_stopped = what_is_not_stopped(input.manifest, input.policy)};
   for (const std::string& note : lower::policy_notes(lowered)) {

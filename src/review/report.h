@@ -112,6 +112,7 @@ struct Report {
   std::vector<Line> lines;
   std::vector<ToolRow> tools;
   std::vector<Limit> limits;
+  std::vector<Door> unguarded;  // doors that a partial target leaves open, whatever is granted
   std::vector<Change> changes;
   std::vector<std::string> removed_tools;
   std::vector<std::string> notes;
@@ -120,6 +121,7 @@ struct Report {
 
   [[nodiscard]] std::size_t wider_lines() const;
   [[nodiscard]] std::size_t open_lines() const;  // not enforced, or in part only
+  [[nodiscard]] bool is_guarded(Door door) const;
 };
 
 struct ReportInput {

@@ -352,11 +352,13 @@ std::string closed_doors(const Report& report) {
   for (const Door door : all_doors) {
     if (door == Door::limits || door == Door::promises) continue;
     if (std::ranges::find(report.lines, door, &Line::door) != report.lines.end()) continue;
-    out += format("<li><strong>{}:</strong> {}</li>\n", door_title(door), closed_words(door));
+    const std::string words = report.is_guarded(door)
+                                  ? std::string(closed_words(door))
+                                  : tag("open", format("! not closed by {}", report.target));
+    out += format("<li><strong>{}:</strong> {}</li>\n", door_title(door), words);
   }
-  return out.empty()
-             ? out
-             : format("<p>And these doors are closed:</p>\n<ul class=\"prose\">\n{}</ul>\n", out);
+  if (out.empty()) return out;
+  return format("<p>Nothing is granted here:</p>\n<ul class=\"prose\">\n{}</ul>\n", out);
 }
 
 std::string lines_of(const Report& report) {

@@ -115,7 +115,10 @@ Card card_of(const Report& report, Door door, int width) {
   Card card{.title = std::string(door_title(door)), .count = {}, .rows = {}, .more = {}};
   card.is_closed = lines.empty();
   if (card.is_closed) {
-    card.more = format("closed: {}", closed_words(door));
+    const bool guarded = report.is_guarded(door);
+    card.more = guarded ? format("closed: {}", closed_words(door))
+                        : format("! nothing granted, but not closed by {}", report.target);
+    if (!guarded) card.mark = Mark::open;
     return card;
   }
   card.mark = mark_of(*lines.front());
@@ -161,8 +164,10 @@ void draw_card(Canvas& canvas, const Card& card, const Canvas::Area& at) {
     draw_row(canvas, row, {at.x, y, at.width, row.height()});
     y += row.height();
   }
-  if (!card.more.empty())
-    canvas.text(at.x + pad + 2, card.is_closed ? at.y + 42 : y + 15, "g-verb", card.more);
+  if (!card.more.empty()) {
+    canvas.text(at.x + pad + 2, card.is_closed ? at.y + 42 : y + 15,
+                card.more.starts_with('!') ? "g-tag g-open" : "g-verb", card.more);
+  }
 }
 
 // ---- the box ------------------------------------------------------------------------------------
@@ -262,8 +267,8 @@ std::vector<Entry> box_of(const Report& report, int width) {
   const int inner = width - 40;
   std::vector<Entry> out;
   out.push_back({.style = "g-over", .words = format("BOX: {}", engine_words(report)), .above = 30});
-  // The name is bold and larger: about nine units for a character.
-  add_wrapped(out, report.name, static_cast<std::size_t>(inner / 10),
+  // The name is larger: about nine units for a character.
+  add_wrapped(out, report.name, static_cast<std::size_t>(inner * 10 / 92),
               {.style = "g-name", .words = {}, .above = 26});
   out.push_back({.style = "g-verb",
                  .words = elide(format("version {}", report.version), columns_in(inner)),
@@ -298,7 +303,7 @@ void draw_box(Canvas& canvas, const std::vector<Entry>& entries, const Canvas::A
 // From a card to the wall: open where something is granted, and otherwise short of it.
 void draw_door(Canvas& canvas, const Card& card, int from, int to, int y) {
   const std::string_view mark = suffix(card.mark);
-  if (card.is_closed) {
+  if (card.is_closed && card.mark == Mark::none) {
     canvas.line(from, y, from + (to - from) * 2 / 3, y, "g-way g-none");
     return;
   }
@@ -312,9 +317,10 @@ struct Drawing {
   std::string body;
 };
 
-constexpr Door left_doors[] = {Door::files, Door::programs};
-constexpr Door right_doors[] = {Door::network, Door::secrets, Door::sockets};
+constexpr Door picture_doors[] = {Door::files, Door::network, Door::programs, Door::secrets,
+                                  Door::sockets};
 
+// The walls of the box are vertical; a card goes to the side that is shorter so far.
 Drawing draw_wide(const Report& report) {
   constexpr int card_width = 344;
   constexpr int box_x = 394;
@@ -322,21 +328,19 @@ Drawing draw_wide(const Report& report) {
   constexpr int right_x = 716;
   Canvas canvas;
   Canvas sides;
-  int height = 0;
-  const auto side = [&](std::span<const Door> doors, int x, int from, int to) {
-    int y = 4;
-    for (const Door door : doors) {
-      const Card card = card_of(report, door, card_width);
-      draw_card(sides, card, {x, y, card_width, card.height()});
-      draw_door(sides, card, from, to, y + 24);
-      y += card.height() + gap;
-    }
-    height = std::max(height, y - gap + 4);
-  };
-  side(left_doors, 2, 2 + card_width, box_x);
-  side(right_doors, right_x, right_x, box_x + box_width);
+  int left = 4;
+  int right = 4;
+  for (const Door door : picture_doors) {
+    const Card card = card_of(report, door, card_width);
+    const bool is_left = left <= right;
+    int& y = is_left ? left : right;
+    draw_card(sides, card, {is_left ? 2 : right_x, y, card_width, card.height()});
+    draw_door(sides, card, is_left ? 2 + card_width : right_x, is_left ? box_x : box_x + box_width,
+              y + 24);
+    y += card.height() + gap;
+  }
   const std::vector<Entry> entries = box_of(report, box_width);
-  height = std::max(height, height_of(entries) + 8);
+  const int height = std::max({left - gap + 4, right - gap + 4, height_of(entries) + 8});
   draw_box(canvas, entries, {box_x, 4, box_width, height - 8});
   return {
       .width = right_x + card_width + 2, .height = height, .body = canvas.body() + sides.body()};
@@ -352,8 +356,7 @@ Drawing draw_narrow(const Report& report) {
   draw_box(canvas, entries, {2, 4, width - 4, box_height});
   int y = box_height + 4 + gap + 4;
   int last = y;
-  for (const Door door :
-       {Door::files, Door::network, Door::programs, Door::secrets, Door::sockets}) {
+  for (const Door door : picture_doors) {
     const Card card = card_of(report, door, width - card_x - 2);
     draw_card(canvas, card, {card_x, y, width - card_x - 2, card.height()});
     draw_door(canvas, card, card_x, 14, y + 24);

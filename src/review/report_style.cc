@@ -1,4 +1,6 @@
-// How a report looks. Colours are chosen for a contrast of at least 4.5 in both schemes; the
+// How a report looks. What a manifest says is shown in the order of its characters: two parts of a
+// path must not change places because they are written from right to left.
+// Colours are chosen for a contrast of at least 4.5 in both schemes; the
 // picture uses no custom properties, so that programs that draw SVG without a browser draw it, too.
 #include "review/report_page.h"
 #include "review/report_picture.h"
@@ -7,14 +9,14 @@ namespace capgate::review {
 namespace {
 
 constexpr std::string_view of_picture = R"css(
-.picture text{fill:#1c2128;white-space:pre;unicode-bidi:isolate;
+.picture text{fill:#1c2128;white-space:pre;direction:ltr;unicode-bidi:isolate-override;
 font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
-.picture .g-verb,.picture .g-title,.picture .g-name,.picture .g-over,.picture .g-tag{
+.picture .g-verb,.picture .g-title,.picture .g-over,.picture .g-tag{
 font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Noto Sans","Liberation Sans",sans-serif}
 .picture .g-verb{fill:#57606a}
 .picture .g-title{font-size:13.5px;font-weight:600}
 .picture .g-soft{fill:#57606a;font-weight:500}
-.picture .g-name{font-size:17px;font-weight:650}
+.picture .g-name{font-size:15px;font-weight:700}
 .picture .g-over{font-size:11px;letter-spacing:.04em;fill:#1d5596}
 .picture .g-tag{font-size:12px;font-weight:600}
 .picture .g-tag.g-wide{fill:#a81b13}
@@ -88,7 +90,8 @@ h1 .version{color:var(--soft);font-weight:400;font-size:1.15rem;letter-spacing:0
 h2{margin:0 0 .35rem;font-size:1.3rem;line-height:1.3;letter-spacing:-.01em;font-weight:650}
 h1,h2,p,li,th,td,dd,dt,caption,code,summary{overflow-wrap:anywhere}
 code{font:.875em/1.45 ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace;
-unicode-bidi:isolate;white-space:pre-wrap}
+white-space:pre-wrap}
+.say,code{direction:ltr;unicode-bidi:isolate-override}
 .verdict{max-width:46rem;margin:1rem 0 0;padding-left:1rem;border-left:4px solid var(--accent);
 font-size:1.2rem;line-height:1.45}
 .verdict.wide{border-color:var(--wide)}

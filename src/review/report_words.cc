@@ -15,8 +15,8 @@ using core::FileRights;
 using core::HostPattern;
 using core::IpcCapability;
 
-constexpr std::size_t longest_name = 64;
-constexpr std::size_t most_names = 3;
+constexpr std::size_t longest_name = 48;
+constexpr std::size_t most_names = 2;
 
 void say(Sentence& out, std::string_view words) {
   if (!words.empty()) out.push_back({.text = std::string(words)});
@@ -140,18 +140,19 @@ std::size_t open_doors(const Report& report) {
 
 void say_what_is_open(Sentence& out, const Report& report) {
   const std::size_t open = open_doors(report);
-  if (open == 0 && report.problems.empty()) {
+  if (open == 0 && report.problems.empty() && !report.is_partial_target) {
     say(out, ". Nothing else.");
     return;
   }
   const std::string_view target = engine_words(report);
-  if (open == 0) {
+  if (open == 0 && !report.is_partial_target) {
     say(out, format(". But {} refuses this manifest.", target));
     return;
   }
   const std::size_t all = report.lines.size();
   if (report.is_partial_target) {
-    say(out, format(". But {} alone holds it to {} of these {} lines.", target, all - open, all));
+    say(out, format(". But {} is one part of a sandbox, and holds it to {} of these {} lines.",
+                    target, all - open, all));
     return;
   }
   say(out,
