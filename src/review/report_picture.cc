@@ -222,6 +222,11 @@ const Line* limit_line(const Report& report, std::string_view name) {
 
 void add_limits(std::vector<Entry>& out, const Report& report) {
   out.push_back({.style = "g-title", .words = "Limits", .above = 34});
+  if (!report.is_guarded(Door::limits)) {
+    out.push_back(
+        {.style = "g-tag g-open", .words = format("! not kept by {}", report.target), .above = 20});
+    return;
+  }
   int above = 20;
   for (const Limit& limit : report.limits) {
     out.push_back({.style = "g-verb",

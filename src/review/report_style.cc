@@ -139,7 +139,7 @@ ul.plain li+li{margin-top:.25rem}
 summary{cursor:pointer;color:var(--accent)}
 .prose{max-width:46rem;padding-left:1.2rem}
 .prose li+li{margin-top:.45rem}
-.box{max-width:46rem;padding:.75rem 1rem;border-radius:.4rem;background:var(--open-back);
+.box{max-width:46rem;margin-bottom:1.25rem;padding:.75rem 1rem;border-radius:.4rem;background:var(--open-back);
 color:var(--open)}
 .box p{margin:0}
 footer{margin-top:3rem;padding-block:1.2rem 2.5rem;color:var(--soft);font-size:.875rem}

@@ -84,7 +84,7 @@ TEST(ReportTest, ALineSaysWhatItMeansWhatHoldsItAndWhoAsked) {
   EXPECT_EQ(line.scope, "/srv/**");
   ASSERT_EQ(line.origins.size(), 1);
   EXPECT_EQ(line.origins[0].tool, "t");
-  EXPECT_EQ(line.origins[0].place, "m.json:1:84");
+  EXPECT_EQ(line.origins[0].place, "m.json:1:81");
 }
 
 TEST(ReportTest, TheVerdictIsTheWorstInPlainWords) {
@@ -105,12 +105,13 @@ TEST(ReportTest, WhatATargetRefusesIsMarkedWithItsReason) {
   const Read manifest = server(R"("net:listen:8080","fs:read:/srv/**")");
   EXPECT_EQ(manifest.report().open_lines(), 0);
   const Report docker = manifest.report(nullptr, "docker");
-  EXPECT_EQ(docker.open_lines(), 1);
+  EXPECT_EQ(docker.open_lines(), 2);
   EXPECT_EQ(find(docker, "net:listen:8080").held, Held::not_enforced);
   EXPECT_NE(find(docker, "net:listen:8080").by, "");
-  EXPECT_EQ(find(docker, "fs:read:/srv/**").held, Held::enforced);
+  EXPECT_EQ(find(docker, "fs:read:/srv/**").held, Held::partly);
   EXPECT_TRUE(docker.problems.empty());
-  EXPECT_TRUE(plain(docker.verdict).contains("docker cannot hold it to 1 of these 2 lines"));
+  EXPECT_TRUE(
+      plain(docker.verdict).contains("docker does not fully hold it to 2 of these 2 lines"));
 }
 
 TEST(ReportTest, OurOwnEngineIsAskedToo) {
@@ -120,14 +121,19 @@ TEST(ReportTest, OurOwnEngineIsAskedToo) {
 }
 
 TEST(ReportTest, APartialTargetLeavesTheRestOpen) {
-  const Report report = server(R"("fs:read:/srv/**","env:inject:KEY")").report(nullptr, "landlock");
+  const Report report =
+      server(R"("fs:read:/srv/**","net:connect:a.example:443")").report(nullptr, "egress");
   EXPECT_TRUE(report.is_partial_target);
-  EXPECT_TRUE(report.is_guarded(Door::files));
-  EXPECT_FALSE(report.is_guarded(Door::secrets));
-  EXPECT_EQ(find(report, "env:inject:KEY").held, Held::not_enforced);
+  EXPECT_TRUE(report.is_guarded(Door::network));
+  EXPECT_FALSE(report.is_guarded(Door::files));
+  EXPECT_FALSE(report.is_guarded(Door::programs));
+  EXPECT_EQ(find(report, "fs:read:/srv/**").held, Held::not_enforced);
+  EXPECT_EQ(find(report, "net:connect:a.example:443").held, Held::partly);
   EXPECT_TRUE(plain(report.verdict)
-                  .contains("landlock is one part of a sandbox, and holds it to 1 of "
-                            "these 2 lines"));
+                  .contains("egress is one part of a sandbox, and holds it to 0 of these 2 lines"));
+  EXPECT_TRUE(report_svg(report).contains("! nothing granted, but not closed by egress"));
+  EXPECT_TRUE(report_svg(report).contains("! not kept by egress"));
+  EXPECT_TRUE(report_page(report).contains(">! not closed by egress<"));
 }
 
 TEST(ReportTest, APromiseThatNobodyVerifiesIsNotEnforced) {
@@ -219,7 +225,7 @@ TEST(ReportTest, ForeignTextCannotEndItsPlace) {
   const Report report =
       read(
           "{\"name\":\"</title><script>x</script>\",\"version\":\"\\\"'&\",\"tools\":["
-          "{\"name\":\"<svg onload=x>\\u202e\\u0007\",\"capabilities\":"
+          "{\"name\":\"<svg onload=x>\\u202e\",\"capabilities\":"
           "[\"fs:read:\\\"/srv/<b>&amp;\\\"\"]}]}")
           .report();
   for (const std::string& text : {report_page(report), report_svg(report)}) {
@@ -227,8 +233,7 @@ TEST(ReportTest, ForeignTextCannotEndItsPlace) {
     EXPECT_FALSE(text.contains("<svg onload"));
     EXPECT_FALSE(text.contains("<b>"));
     EXPECT_FALSE(text.contains("\u202e"));
-    EXPECT_FALSE(text.contains('\a'));
-    EXPECT_TRUE(text.contains("&lt;svg onload=x&gt;\\u{202E}\\x07"));
+    EXPECT_TRUE(text.contains("&lt;svg onload=x&gt;\\u{202e}"));
     EXPECT_TRUE(text.contains("&lt;b&gt;&amp;amp;"));
   }
 }

@@ -156,7 +156,7 @@ void say_what_is_open(Sentence& out, const Report& report) {
     return;
   }
   say(out,
-      format(". But {} cannot hold it to {} of these {} lines: to accept that is to grant more.",
+      format(". But {} does not fully hold it to {} of these {} lines, so it can do more there.",
              target, open, all));
 }
 

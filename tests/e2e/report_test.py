@@ -41,7 +41,6 @@ OVERFLOW = """[...document.querySelectorAll('.picture')].flatMap(svg => {
   const boxes = [...svg.querySelectorAll('.g-card, .g-box')].map(box => box.getBBox());
   return [...svg.querySelectorAll('text')].flatMap(text => {
     const own = text.getBBox();
-    const x = own.x + own.width / 2, y = own.y + own.height / 2;
     const around = boxes.filter(box => own.y >= box.y && own.y + own.height <= box.y + box.height
                                 && own.x >= box.x && own.x + own.width <= box.x + box.width);
     return around.length ? [] : [text.textContent];
@@ -222,7 +221,7 @@ class Files(ReportCase):
 
     def test_every_target_answers(self):
         targets = json.loads(launch.capgate("targets", "--json").stdout)
-        names = [one["name"] for one in targets["targets"]]
+        names = [one["name"] for one in targets]
         self.assertIn("docker", names)
         for name in names:
             with self.subTest(target=name):
@@ -290,7 +289,8 @@ class Files(ReportCase):
                 self.assertEqual((done.returncode, done.stdout), (2, ""))
 
     def test_the_same_bytes_in_any_place(self):
-        copy = self.tree.file("deep/er/github.json", open(GITHUB, encoding="utf-8").read())
+        with open(GITHUB, encoding="utf-8") as file:
+            copy = self.tree.file("deep/er/github.json", file.read())
         self.assertEqual(self.report(GITHUB), self.report(copy))
 
 
