@@ -46,8 +46,8 @@ struct Read {
   }
 };
 
-Read read(std::string_view text, core::Choice choice = {}) {
-  auto document = text::parse_json_or_yaml("dir/m.json", text::share(std::string(text)));
+Read read(std::string_view text, core::Choice choice = {}, const std::string& name = "dir/m.json") {
+  auto document = text::parse_json_or_yaml(name, text::share(std::string(text)));
   EXPECT_TRUE(document);
   auto manifest = core::parse_manifest(*document, {});
   EXPECT_TRUE(manifest);
@@ -55,8 +55,7 @@ Read read(std::string_view text, core::Choice choice = {}) {
   EXPECT_TRUE(policy);
   lower::Options options{.runtime_dir = "/run/user/1000"};
   options.tool = choice.tool.value_or("");
-  return {"dir/m.json", *std::move(document), *std::move(manifest), *std::move(policy),
-          std::move(options)};
+  return {name, *std::move(document), *std::move(manifest), *std::move(policy), std::move(options)};
 }
 
 Read server(std::string_view capabilities) {
@@ -314,11 +313,12 @@ void compare(const fs::path& expected, const std::string& actual) {
 TEST(ReportGoldenTest, PagesPicturesAndData) {
   const fs::path root = fs::path(support::source_directory());
   const fs::path goldens = root / "tests/report";
-  const Read github = read(read_text(root / "examples/github.json"));
+  const Read github = read(read_text(root / "examples/github.json"), {}, "github.json");
   compare(goldens / "github.html", report_page(github.report()));
   compare(goldens / "github.svg", report_svg(github.report()));
   compare(goldens / "github.json", report_json(github.report()));
-  const Read every = read(read_text(root / "tests/golden/every-kind/manifest.yaml"));
+  const Read every =
+      read(read_text(root / "tests/golden/every-kind/manifest.yaml"), {}, "every-kind.yaml");
   compare(goldens / "every-kind-docker.html", report_page(every.report(nullptr, "docker")));
   compare(goldens / "every-kind-docker.json", report_json(every.report(nullptr, "docker")));
   const core::ManifestDiff change = some_change();
