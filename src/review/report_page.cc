@@ -131,7 +131,7 @@ std::string change_tag(const Change& change) {
   switch (change.kind) {
     case Kind::widened: return tag("wide", "+ wider");
     case Kind::narrowed: return tag("less", "− narrower");
-    case Kind::moved: return tag("open", "→ moved");
+    case Kind::moved: return tag("less", "→ moved");
   }
   return {};
 }

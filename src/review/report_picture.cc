@@ -117,7 +117,7 @@ Card card_of(const Report& report, Door door, int width) {
   if (card.is_closed) {
     const bool guarded = report.is_guarded(door);
     card.more = guarded ? format("closed: {}", closed_words(door))
-                        : format("! nothing granted, but not closed by {}", report.target);
+                        : format("! not closed by {}", report.target);
     if (!guarded) card.mark = Mark::open;
     return card;
   }
@@ -245,8 +245,8 @@ void add_limits(std::vector<Entry>& out, const Report& report) {
   }
   for (const Change& change : report.changes) {
     if (!change.is_gone) continue;
-    out.push_back({.style = "g-tag g-wide",
-                   .words = format("+ bound is gone: {}", elide(change.capability, 20))});
+    out.push_back(
+        {.style = "g-tag g-wide", .words = format("+ gone: {}", elide(change.capability, 20))});
   }
 }
 
@@ -389,7 +389,8 @@ std::string with_frame(const Report& report, const Drawing& drawing, std::string
                        std::string_view style) {
   return format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"picture\" viewBox=\"0 0 {0} {1}\" "
-      "width=\"{0}\" height=\"{1}\" role=\"img\" aria-labelledby=\"{2}-title {2}-desc\">\n"
+      "width=\"{0}\" height=\"{1}\" role=\"img\" aria-labelledby=\"{2}-title\" "
+      "aria-describedby=\"{2}-desc\">\n"
       "<title id=\"{2}-title\">{3} {4} in its box</title>\n<desc id=\"{2}-desc\">{5}</desc>\n"
       "{6}{7}</svg>",
       drawing.width, drawing.height, id, escape_markup(elide(report.name, 120)),

@@ -103,6 +103,7 @@ font-size:.875rem}
 font-weight:600;line-height:1.45}
 .wide:is(li,.tag){color:var(--wide);background:var(--wide-back);border-color:currentColor}
 .open:is(li,.tag){color:var(--open);background:var(--open-back);border-color:currentColor}
+.less{background:var(--panel)}
 .good:is(li){color:var(--good);border-color:currentColor}
 nav ul{display:flex;flex-wrap:wrap;gap:.25rem 1.25rem;list-style:none;margin:1.4rem 0 0;
 padding:.7rem 0;border-block:1px solid var(--rule);font-size:.9375rem}

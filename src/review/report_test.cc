@@ -130,7 +130,7 @@ TEST(ReportTest, APartialTargetLeavesTheRestOpen) {
   EXPECT_EQ(find(report, "net:connect:a.example:443").held, Held::partly);
   EXPECT_TRUE(plain(report.verdict)
                   .contains("egress is one part of a sandbox, and holds it to 0 of these 2 lines"));
-  EXPECT_TRUE(report_svg(report).contains("! nothing granted, but not closed by egress"));
+  EXPECT_TRUE(report_svg(report).contains("! not closed by egress"));
   EXPECT_TRUE(report_svg(report).contains("! not kept by egress"));
   EXPECT_TRUE(report_page(report).contains(">! not closed by egress<"));
 }
@@ -187,7 +187,7 @@ TEST(ReportTest, WhatWidenedIsMarkedWithAWordAndASign) {
     EXPECT_TRUE(page.contains(words)) << words;
   }
   EXPECT_TRUE(report_svg(report).contains("+ wider than before"));
-  EXPECT_TRUE(report_svg(report).contains("+ bound is gone: limit:memory:64M"));
+  EXPECT_TRUE(report_svg(report).contains("+ gone: limit:memory:64M"));
 }
 
 TEST(ReportTest, ChangesComeWidestFirst) {

@@ -114,25 +114,38 @@ class Pages(ReportCase):
             "big": self.page("big.html", big),
             "hostile": self.page("hostile.html", hostile)}
 
-    def each_look(self):
+    def assert_quiet_and_fitting(self, page):
+        self.assertEqual(len(page.requests), 1, page.requests)
+        self.assertEqual(page.messages, [])
+        self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
+                             page.evaluate("innerWidth"))
+        self.assertEqual(page.evaluate(OVERFLOW), [])
+        self.assertEqual(page.evaluate(CONTRAST), [])
+        self.assertEqual(page.evaluate("document.scripts.length"), 0)
+        self.assertEqual(page.evaluate("document.querySelectorAll('h1').length"), 1)
+        self.assertEqual(page.evaluate(
+            "[...document.querySelectorAll('.picture')].filter(p => p.checkVisibility()).length"),
+            1)
+
+    def test_it_asks_for_nothing_says_nothing_and_fits(self):
         for name, path in self.pages.items():
             for look in ({}, {"dark": True}, {"width": 320}, {"width": 1280, "zoom": 2}):
                 with self.subTest(page=name, **look):
-                    yield self.browser.open(path, **look)
+                    self.assert_quiet_and_fitting(self.browser.open(path, **look))
 
-    def test_it_asks_for_nothing_says_nothing_and_fits(self):
-        for page in self.each_look():
-            self.assertEqual(len(page.requests), 1, page.requests)
-            self.assertEqual(page.messages, [])
-            self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"),
-                                 page.evaluate("innerWidth"))
-            self.assertEqual(page.evaluate(OVERFLOW), [])
-            self.assertEqual(page.evaluate(CONTRAST), [])
-            self.assertEqual(page.evaluate("document.scripts.length"), 0)
-            self.assertEqual(page.evaluate("document.querySelectorAll('h1').length"), 1)
-            self.assertEqual(page.evaluate(
-                "[...document.querySelectorAll('.picture')].filter(p => p.checkVisibility())"
-                ".length"), 1)
+    def test_a_request_and_an_overflow_would_be_seen(self):
+        path = self.tree.file("loud.html", """<!DOCTYPE html><title>x</title><h1>x</h1>
+            <img src="http://origin.invalid/x.png" width="3000" height="1"><svg class="picture">
+            <rect class="g-card" width="20" height="20" fill="#fff"/>
+            <text y="15" fill="#eee">too long</text></svg>""")
+        page = self.browser.open(path)
+        self.assertIn("http://origin.invalid/x.png", page.requests)
+        self.assertNotEqual(page.messages, [])
+        self.assertGreater(page.evaluate("document.documentElement.scrollWidth"), 1280)
+        self.assertEqual(page.evaluate(OVERFLOW), ["too long"])
+        self.assertEqual(len(page.evaluate(CONTRAST)), 1)
+        self.assertNotEqual(page_checks.axe_violations(page), [])
+        self.assertNotEqual(page_checks.html_mistakes(path), [])
 
     def test_a_checker_of_accessibility_finds_nothing(self):
         for name in ("github", "docker", "wider", "hostile"):
