@@ -1,13 +1,10 @@
 // capgate init: a manifest to start from, with the tools that a server has.
-#include <fcntl.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 
 #include "base/format.h"
@@ -19,7 +16,6 @@
 #include "mcp/ask_command.h"
 #include "mcp/starter.h"
 #include "sys/fd.h"
-#include "sys/file.h"
 #include "text/json_write.h"
 
 namespace capgate::cli {
