@@ -101,8 +101,8 @@ std::expected<Pin, int> pin_of(const Subject& subject, Output& output) {
   const auto whole = loaded.options.tool.empty() ? Checked<core::Policy>(loaded.policy)
                                                  : core::merge(loaded.manifest);
   if (!whole) {
-    return std::unexpected(usage_error("the whole policy cannot be merged", "see capgate check",
-                                       output));
+    return std::unexpected(
+        usage_error("the whole policy cannot be merged", "see capgate check", output));
   }
   auto package = package_of(subject.command, output);
   if (!package) return std::unexpected(package.error());

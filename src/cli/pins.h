@@ -39,7 +39,8 @@ struct Subject {
 [[nodiscard]] std::expected<clients::Pin, int> pin_of(const Subject& subject, Output& output);
 
 // As a pin has them. One that cannot be read as JSON has none of its schemas.
-[[nodiscard]] std::vector<clients::PinnedTool> pinned_tools(const std::vector<mcp::ToolInfo>& tools);
+[[nodiscard]] std::vector<clients::PinnedTool> pinned_tools(
+    const std::vector<mcp::ToolInfo>& tools);
 
 // The difference that counts. Of a ready manifest that is the same one, less is no difference: what
 // is optional in it comes and goes with the environment.

@@ -137,11 +137,6 @@ std::string Approvals::file_of(std::string_view directory, std::string_view serv
   return format("{}/{}{}", base_, sha256_hex(both), ending);
 }
 
-std::string Approvals::mark_file(std::string_view directory, std::string_view server) const {
-  std::string out = file_of(directory, server);
-  return out.replace(out.size() - ending.size(), ending.size(), ".mark");
-}
-
 std::expected<std::optional<Approval>, std::string> Approvals::find(std::string_view directory,
                                                                     std::string_view server) const {
   const std::string file = file_of(directory, server);
@@ -164,18 +159,17 @@ std::expected<void, std::string> Approvals::keep(const Approval& approval) const
     return std::unexpected(format("what {} says of its tools is too much to be kept",
                                   escape_for_terminal(approval.server)));
   }
-  (void)::unlink(mark_file(approval.directory, approval.server).c_str());
   return replace(file_of(approval.directory, approval.server), text);
 }
 
-std::string Approvals::mark_of(std::string_view directory, std::string_view server) const {
-  auto text = read_regular_file(mark_file(directory, server), Links::are_refused);
+std::string Approvals::mark_of(std::string_view tree) const {
+  auto text = read_regular_file(format("{}/{}.mark", base_, sha256_hex(tree)), Links::are_refused);
   return text ? *std::move(text) : std::string();
 }
 
-void Approvals::keep_mark(std::string_view directory, std::string_view server,
-                          std::string_view mark) const {
-  (void)replace(mark_file(directory, server), mark);
+void Approvals::keep_mark(std::string_view tree, std::string_view mark) const {
+  if (!sys::make_directories(base_)) return;
+  (void)replace(format("{}/{}.mark", base_, sha256_hex(tree)), mark);
 }
 
 std::expected<std::vector<Approval>, std::string> Approvals::all() const {
@@ -200,7 +194,6 @@ std::expected<std::vector<Approval>, std::string> Approvals::all() const {
 std::expected<bool, std::string> Approvals::revoke(std::string_view directory,
                                                    std::string_view server) const {
   const std::string file = file_of(directory, server);
-  (void)::unlink(mark_file(directory, server).c_str());
   if (::unlink(file.c_str()) == 0) return true;
   if (errno == ENOENT) return false;
   return problem("remove", file, errno);

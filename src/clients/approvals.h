@@ -55,14 +55,12 @@ class Approvals {
   [[nodiscard]] std::expected<bool, Problem> revoke(std::string_view directory,
                                                     std::string_view server) const;
 
-  // A word that is kept beside an approval, for who can do without it: which state of a package's
-  // files was found to be right (tree.h). Empty if there is none.
-  [[nodiscard]] std::string mark_of(std::string_view directory, std::string_view server) const;
-  void keep_mark(std::string_view directory, std::string_view server, std::string_view mark) const;
+  // The state of a package's files (mark_tree) in which all of them were found to be right. It is
+  // kept here since no server can write here; who has none reads the files again.
+  [[nodiscard]] std::string mark_of(std::string_view tree) const;  // empty: none
+  void keep_mark(std::string_view tree, std::string_view mark) const;
 
  private:
-  [[nodiscard]] std::string mark_file(std::string_view directory, std::string_view server) const;
-
   std::string base_;
 };
 
