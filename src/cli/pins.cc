@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "base/digest.h"
@@ -69,6 +71,12 @@ std::expected<std::optional<clients::PinnedPackage>, int> package_of(
                                 .tree = found->tree};
 }
 
+// As it is named if it is not there.
+std::string real_path(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> found(::realpath(path.c_str(), nullptr), std::free);
+  return found ? found.get() : path;
+}
+
 std::string canonical(const std::string& json) {
   return json.empty() ? "" : clients::canonical_json(json).value_or("");
 }
@@ -86,7 +94,7 @@ std::optional<core::Manifest> approved_manifest(const Pin& pin, const std::strin
 
 std::string approval_scope(const clients::FoundServer& entry) {
   switch (entry.layer) {
-    case clients::Layer::flag: return entry.file;
+    case clients::Layer::flag: return real_path(entry.file);
     case clients::Layer::project: return entry.file.substr(0, entry.file.rfind('/'));
     case clients::Layer::user:
     case clients::Layer::system: break;
