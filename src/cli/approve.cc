@@ -203,6 +203,9 @@ std::expected<void, int> keep_in_lock(const Review& review, Output& output) {
 
 int keep(const Review& review, const Arguments& arguments, Output& output) {
   const Candidate& candidate = review.candidate;
+  if (!review.lock.empty()) {
+    if (auto kept = keep_in_lock(review, output); !kept) return kept.error();
+  }
   if (candidate.has_entry()) {
     const Approval approval{.directory = candidate.scope,
                             .server = candidate.server,
@@ -213,9 +216,6 @@ int keep(const Review& review, const Arguments& arguments, Output& output) {
     if (auto kept = Approvals(approvals_directory()).keep(approval); !kept) {
       return fail(kept.error(), output);
     }
-  }
-  if (!review.lock.empty()) {
-    if (auto kept = keep_in_lock(review, output); !kept) return kept.error();
   }
   if (arguments.has("--json")) output.out += review_json(review, true);
   output.err += format("approved; a change of it has to be approved again\n");

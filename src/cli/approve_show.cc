@@ -73,7 +73,8 @@ std::string shown(const Review& review) {
   }
   if (!review.before) return out;
   if (review.change.is_empty()) return out + format("The same as {}.\n", review.before_name);
-  return out + format("Changed since {}:\n{}", review.before_name, print(review.change));
+  return out +
+         format("Compared with {}, this changed:\n{}", review.before_name, print(review.change));
 }
 
 std::string review_json(const Review& review, bool is_approved) {
