@@ -30,21 +30,27 @@ std::vector<std::string> lines_of(const core::Policy& policy, std::string_view h
   return out;
 }
 
-// Each tool's own, merged: another order or spelling is no change.
+// What one tool declares, or serverCapabilities; merged: another order or spelling is no change.
+std::vector<std::string> lines_of_tool(const core::Manifest& manifest, std::uint32_t tool,
+                                       std::string_view home) {
+  core::Manifest one;
+  one.home = manifest.home;
+  for (const core::Declared& declared : manifest.declared) {
+    if (declared.tool != tool) continue;
+    one.declared.push_back({.capability = declared.capability, .where = Span::nowhere()});
+  }
+  const auto policy = core::merge(one);
+  if (!policy) return {};  // the whole was merged, so this cannot be
+  return lines_of(*policy, home);
+}
+
 std::vector<clients::PinnedGrants> grants_of(const core::Manifest& manifest,
                                              std::string_view home) {
   std::vector<clients::PinnedGrants> out;
   for (std::uint32_t i = 0; i < manifest.tools.size(); ++i) {
-    core::Manifest one;
-    one.home = manifest.home;
-    for (const core::Declared& declared : manifest.declared) {
-      if (declared.tool != i) continue;
-      one.declared.push_back({.capability = declared.capability, .where = Span::nowhere()});
-    }
-    if (one.declared.empty()) continue;
-    const auto policy = core::merge(one);
-    if (!policy) continue;  // the whole was merged, so this cannot be
-    out.push_back({.tool = manifest.tools[i].name, .capabilities = lines_of(*policy, home)});
+    std::vector<std::string> lines = lines_of_tool(manifest, i, home);
+    if (lines.empty()) continue;
+    out.push_back({.tool = manifest.tools[i].name, .capabilities = std::move(lines)});
   }
   std::ranges::sort(out, {}, &clients::PinnedGrants::tool);
   return out;
@@ -119,6 +125,7 @@ std::expected<Pin, int> pin_of(const Subject& subject, Output& output) {
                                   ? loaded.manifest.hash
                                   : "sha256:" + sha256_hex(subject.catalog_text),
              .policy = lines_of(*whole, home),
+             .shared = lines_of_tool(loaded.manifest, core::Declared::whole_server, home),
              .grants = grants_of(loaded.manifest, home),
              .command = subject.command,
              .package = *std::move(package),

@@ -113,6 +113,7 @@ TEST(Approvals, KeepAPinAndReadOldFiles) {
   approval.pin = Pin{.server = "x",
                      .manifest_hash = "sha256:" + std::string(64, 'a'),
                      .policy = {"fs:read:/srv"},
+                     .shared = {},
                      .grants = {},
                      .command = {"a", "b"},
                      .package = {},

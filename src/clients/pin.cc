@@ -95,7 +95,7 @@ std::string manifest_of(const Pin& pin) {
     json.end_object();
   }
   json.end_array();
-  write_strings(json.key("serverCapabilities"), pin.policy);
+  write_strings(json.key("serverCapabilities"), pin.shared);
   json.end_object();
   return std::move(json).take() + "\n";
 }

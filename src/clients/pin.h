@@ -60,7 +60,10 @@ struct Pin {
   // The whole server's policy, canonical, but ${HOME} for the caller's home directory: a lock is
   // the same on every machine. policy_hash() of it stands beside it in the file.
   std::vector<std::string> policy;
-  std::vector<PinnedGrants> grants;  // sorted by tool, only tools that have any
+  // The same by who has it: what all tools may do, and what each one may do besides, sorted by
+  // tool, only tools that have any.
+  std::vector<std::string> shared;
+  std::vector<PinnedGrants> grants;
   std::vector<std::string> command;  // empty: whoever starts it says it
   std::optional<PinnedPackage> package;
   std::string protocol;                          // that it speaks; empty without tools

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "clients/profile_file.h"
 
@@ -181,6 +182,12 @@ PinDiff diff(const Pin& before, const Pin& after) {
   }
   out.policy = diff_lines(before.policy, after.policy);
   out.grants = diff_grants(before, after);
+  // What all tools have now and one had before, or the other way round: no change of the whole.
+  LinesChange shared = diff_lines(before.shared, after.shared);
+  std::erase_if(shared.added, [&](const auto& line) { return contains(out.policy.added, line); });
+  std::erase_if(shared.removed,
+                [&](const auto& line) { return contains(out.policy.removed, line); });
+  if (!shared.is_empty()) out.grants.push_back({.tool = "", .lines = std::move(shared)});
   return out;
 }
 
@@ -194,7 +201,9 @@ std::string print(const PinDiff& change) {
   std::string out;
   if (!change.policy.is_empty()) out += "policy:\n" + print(change.policy, "  ");
   for (const GrantsChange& grants : change.grants) {
-    out += format("tool {} by the manifest:\n{}", quoted(grants.tool), print(grants.lines, "  "));
+    const std::string who =
+        grants.tool.empty() ? std::string("all tools") : format("tool {}", quoted(grants.tool));
+    out += format("{} by the manifest:\n{}", who, print(grants.lines, "  "));
   }
   for (const TextChange& text : change.texts) out += print(text);
   return out + print(change.tools);

@@ -32,7 +32,7 @@ struct LinesChange {
 };
 
 struct GrantsChange {
-  std::string tool;
+  std::string tool;  // empty: what all tools have
   LinesChange lines;
 };
 

@@ -207,13 +207,14 @@ void write_tool(const PinnedTool& tool, JsonWriter& json) {
 }  // namespace
 
 Read<Pin> read_pin(Value value) {
-  static constexpr std::string_view keys[] = {"server",     "command",  "manifestHash",
-                                              "policyHash", "policy",   "grants",
-                                              "package",    "protocol", "tools"};
+  static constexpr std::string_view keys[] = {
+      "server", "command", "manifestHash", "policyHash", "policy", "serverCapabilities",
+      "grants", "package", "protocol",     "tools"};
   Members members(value, "an entry", keys);
   Pin out{.server = members.text("server"),
           .manifest_hash = members.hash("manifestHash"),
           .policy = members.texts("policy"),
+          .shared = members.texts("serverCapabilities"),
           .grants = {},
           .command = members.texts("command"),
           .package = {},
@@ -234,6 +235,7 @@ void write_pin(const Pin& pin, JsonWriter& json) {
   json.key("manifestHash").string(pin.manifest_hash);
   json.key("policyHash").string(policy_hash(pin.policy));
   write_strings(json.key("policy"), pin.policy);
+  write_strings(json.key("serverCapabilities"), pin.shared);
   json.key("grants").begin_array();
   for (const PinnedGrants& grants : pin.grants) {
     json.begin_object().key("tool").string(grants.tool);

@@ -11,6 +11,7 @@ Pin sample() {
   return {.server = "github",
           .manifest_hash = "sha256:" + std::string(64, 'a'),
           .policy = {"fs:read:${HOME}/x", "net:connect:api.example:443"},
+          .shared = {"net:connect:api.example:443"},
           .grants = {{.tool = "search", .capabilities = {"fs:read:${HOME}/x"}}},
           .command = {"npx", "-y", "github-mcp"},
           .package = PinnedPackage{.registry = "npm",
@@ -161,6 +162,17 @@ TEST(PinDiff, SaysWhatChanged) {
             "tool \"send\" is new\n"
             "  its description:\n"
             "    + Sends.\n");
+}
+
+TEST(PinDiff, WhatAToolHasAllMayHave) {
+  Pin after = sample();
+  after.shared = after.policy;
+  after.grants.clear();
+  EXPECT_EQ(print(diff(sample(), after)),
+            "tool \"search\" by the manifest:\n"
+            "  - fs:read:${HOME}/x\n"
+            "all tools by the manifest:\n"
+            "  + fs:read:${HOME}/x\n");
 }
 
 TEST(PinDiff, ACommandIsComparedWhereBothHaveOne) {
