@@ -171,11 +171,15 @@ class Harmless(ApproveCase):
         command = self.server()
         command[4] = code + command[4]
         self.user(x={"command": command, "capabilities": [
-            f"fs:write:{self.data}/**", f"net:connect:127.0.0.1:{port}?private=true"]})
+            f"fs:write:{self.data}/**", f"net:connect:127.0.0.1:{port}"]})
         self.approve()
         self.assertFalse(os.path.exists(self.data + "/written"))
         with self.assertRaises(BlockingIOError):
             listener.accept()
+        # When it runs it has both.
+        self.runs()
+        self.assertTrue(os.path.exists(self.data + "/written"))
+        listener.accept()[0].close()
 
     def test_one_that_cannot_list_without_them(self):
         self.user(x={"command": ["/usr/bin/false"], "capabilities": []})
