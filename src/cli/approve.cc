@@ -1,16 +1,26 @@
-// capgate approve: what a project's capgate.yaml says beyond the user's own, shown and then kept as
-// approved.
+// capgate approve: a server as it is now, shown with what changed, and then kept as approved.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <ctime>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/approve_show.h"
+#include "cli/approved.h"
+#include "cli/caller.h"
+#include "cli/candidate.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
+#include "cli/live.h"
+#include "cli/profile.h"
 #include "cli/project.h"
 #include "clients/approvals.h"
-#include "core/describe.h"
 #include "sys/file.h"
 
 namespace capgate::cli {
@@ -22,9 +32,20 @@ using text::JsonWriter;
 
 constexpr Option options[] = {
     {.name = "--yes", .help = "without asking; needed where there is no terminal"},
+    {.name = "--no-tools", .help = "do not start the server: its tools are not compared later"},
+    {.name = "--lock",
+     .value = "FILE",
+     .help = "write it to this file of pins, too: a project's capgate.lock"},
+    {.name = "--manifest",
+     .value = "FILE",
+     .help = "of a server without an entry, with --lock",
+     .alias = "-m"},
     {.name = "--list", .help = "show what was approved, of all projects"},
     {.name = "--revoke", .value = "NAME", .help = "forget what was approved of this server here"},
+    config_option,
     set_option,
+    live_allow_option,
+    timeout_option,
     json_option,
 };
 
@@ -61,6 +82,7 @@ int list(const Arguments& arguments, Output& output) {
       json.key("server").string(each.server).key("hash").string(each.hash);
       json.key("date").string(each.date);
       write_texts(json.key("policy"), each.policy);
+      if (each.pin) write_pin(*each.pin, json.key("pin"));
       json.end_object();
     }
     json.end_array().end_object();
@@ -68,18 +90,33 @@ int list(const Arguments& arguments, Output& output) {
     return Exit::ok;
   }
   for (const Approval& each : *all) {
-    output.out += format("{}  {}  {}\n", each.date, escape_for_terminal(each.server),
-                         escape_for_terminal(each.directory));
+    const std::size_t tools = each.pin && each.pin->tools ? each.pin->tools->size() : 0;
+    output.out += format(
+        "{}  {}  {}{}\n", each.date, escape_for_terminal(each.server),
+        each.directory.empty() ? "your own configuration" : escape_for_terminal(each.directory),
+        tools == 0 ? "" : format("  {} tool{}", tools, tools == 1 ? "" : "s"));
   }
   if (all->empty()) output.err += "nothing is approved\n";
   return Exit::ok;
 }
 
+std::vector<std::string> scopes(const Arguments& arguments) {
+  const clients::Places places = config_places(arguments);
+  if (places.flag.empty()) return {places.directory, ""};
+  return {approval_scope(
+      {.server = {}, .layer = clients::Layer::flag, .file = places.flag, .text = {}})};
+}
+
 int revoke(const Arguments& arguments, Output& output) {
   const std::string name(*arguments.value("--revoke"));
-  const std::string directory = config_places(arguments).directory;
-  const auto revoked = Approvals(approvals_directory()).revoke(directory, name);
-  if (!revoked) return fail(revoked.error(), output);
+  const Approvals approvals(approvals_directory());
+  // This project's, or that of --config; else the user's own.
+  std::expected<bool, std::string> revoked = false;
+  for (const std::string& scope : scopes(arguments)) {
+    revoked = approvals.revoke(scope, name);
+    if (!revoked) return fail(revoked.error(), output);
+    if (*revoked) break;
+  }
   if (arguments.has("--json")) {
     JsonWriter json(JsonWriter::Style::pretty);
     json.begin_object().key("schemaVersion").number(1).key("revoked").boolean(*revoked);
@@ -94,38 +131,6 @@ int revoke(const Arguments& arguments, Output& output) {
                      "capgate approve --list shows what was, and where", output);
 }
 
-// What the server would be allowed, all of it, and which of it is new.
-std::string shown(const ProjectEntry& project) {
-  std::string out =
-      format("{}: {} may\n", escape_for_terminal(project.entry.file), project.entry.server.name);
-  bool any = false;
-  core::for_each_grant(project.loaded.policy,
-                       [&](const core::Capability& capability, const core::Origins&) {
-                         any = true;
-                         out += format("  - {}\n      {}\n", describe(capability),
-                                       escape_for_terminal(print(capability)));
-                       });
-  out += any ? "and nothing else.\n" : "  do nothing but compute and talk to its client.\n";
-  for (const std::string& note : project.entry.server.notes) out += format("note: {}\n", note);
-  out += "Beyond your own configuration:\n";
-  for (const std::string& line : project.beyond) {
-    out += format("  + {}\n", escape_for_terminal(line));
-  }
-  return out;
-}
-
-void write_json(const ProjectEntry& project, bool is_approved, Output& output) {
-  JsonWriter json(JsonWriter::Style::pretty);
-  json.begin_object().key("schemaVersion").number(1);
-  json.key("server").string(project.entry.server.name);
-  json.key("directory").string(project.directory).key("file").string(project.entry.file);
-  json.key("hash").string(project.hash).key("approved").boolean(is_approved);
-  write_texts(json.key("policy"), core::policy_lines(project.loaded.policy));
-  write_texts(json.key("beyond"), project.beyond);
-  json.end_object();
-  output.out += std::move(json).take() + "\n";
-}
-
 enum class Answer : unsigned char { yes, no, nobody };
 
 Answer ask(std::string_view question) {
@@ -138,54 +143,175 @@ Answer ask(std::string_view question) {
   return answer == "y" || answer == "yes" ? Answer::yes : Answer::no;
 }
 
-int keep(const ProjectEntry& project, const Arguments& arguments, Output& output) {
-  const Approval approval{.directory = project.directory,
-                          .server = project.entry.server.name,
-                          .hash = project.hash,
-                          .policy = core::policy_lines(project.loaded.policy),
-                          .date = now()};
-  if (auto kept = Approvals(approvals_directory()).keep(approval); !kept) {
-    return fail(kept.error(), output);
+// ---- the lock -----------------------------------------------------------------------------------
+
+// The old file or the new one, never a part; not through a link that somebody put there.
+sys::Sys<void> write_lock(const std::string& file, std::string_view text) {
+  struct stat info{};
+  if (::lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return std::unexpected(sys::SysError{"open", S_ISLNK(info.st_mode) ? ELOOP : EINVAL, file});
   }
-  if (arguments.has("--json")) write_json(project, true, output);
+  const std::string fresh = format("{}.{}", file, ::getpid());
+  const sys::Fd made(
+      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (made.get() < 0) return std::unexpected(sys::SysError{"open", errno, fresh});
+  auto written = sys::write_all(made.get(), text);
+  if (written && ::fsync(made.get()) != 0) {
+    written = std::unexpected(sys::SysError{"fsync", errno, fresh});
+  }
+  if (written && ::rename(fresh.c_str(), file.c_str()) != 0) {
+    written = std::unexpected(sys::SysError{"rename", errno, file});
+  }
+  if (!written) (void)::unlink(fresh.c_str());
+  return written;
+}
+
+// The other servers of the lock stay as they are.
+std::expected<void, int> keep_in_lock(const Review& review, Output& output) {
+  std::vector<clients::Pin> pins;
+  auto text = clients::read_regular_file(review.lock, clients::Links::are_refused);
+  if (!text && text.error() != ENOENT) {
+    return std::unexpected(fail(
+        format("cannot read {}: {}", escape_for_terminal(review.lock), std::strerror(text.error())),
+        output));
+  }
+  if (text) {
+    auto read = clients::parse_pins(*std::move(text));
+    if (!read) {
+      return std::unexpected(fail(format("{} cannot be read: {}", escape_for_terminal(review.lock),
+                                         escape_for_terminal(read.error())),
+                                  output));
+    }
+    pins = *std::move(read);
+  }
+  std::erase_if(pins, [&](const auto& pin) { return pin.server == review.now.server; });
+  pins.push_back(review.now);
+  const std::string printed = clients::print_pins(std::move(pins));
+  if (!clients::parse_pins(printed)) {
+    return std::unexpected(fail(
+        format("what {} says of its tools is too much for a lock", review.now.server), output));
+  }
+  if (const auto written = write_lock(review.lock, printed); !written) {
+    return std::unexpected(fail(format("cannot write {}: {}", escape_for_terminal(review.lock),
+                                       sys::reason(written.error())),
+                                output));
+  }
+  return {};
+}
+
+// ---- approve ------------------------------------------------------------------------------------
+
+int keep(const Review& review, const Arguments& arguments, Output& output) {
+  const Candidate& candidate = review.candidate;
+  if (!review.lock.empty()) {
+    if (auto kept = keep_in_lock(review, output); !kept) return kept.error();
+  }
+  if (candidate.has_entry()) {
+    const Approval approval{.directory = candidate.scope,
+                            .server = candidate.server,
+                            .hash = candidate.hash,
+                            .policy = core::policy_lines(candidate.loaded.policy),
+                            .date = now(),
+                            .pin = review.now};
+    if (auto kept = Approvals(approvals_directory()).keep(approval); !kept) {
+      return fail(kept.error(), output);
+    }
+  }
+  if (arguments.has("--json")) output.out += review_json(review, true);
   output.err += format("approved; a change of it has to be approved again\n");
   return Exit::ok;
 }
 
-int approve(const Arguments& arguments, Output& output) {
+std::expected<Candidate, int> read_candidate(const Arguments& arguments, Output& output) {
   const std::string& name = arguments.operands.front();
-  auto found = find_entries(name, arguments, output);
-  if (!found) return found.error();
-  if (found->empty() || found->front().layer != clients::Layer::project) {
-    return usage_error(format("./capgate.yaml has no server {}", quoted(name)),
-                       "approve is for what a project's file adds; run it in the project's "
-                       "directory",
-                       output);
+  const std::vector<std::string> command(arguments.operands.begin() + 1, arguments.operands.end());
+  const auto manifest = arguments.value("--manifest");
+  if (!manifest) return candidate_of_entry(name, command, arguments, output);
+  if (arguments.has("--lock")) {
+    return candidate_of_manifest(name, std::string(*manifest), command, arguments, output);
   }
-  const auto project = review_project(arguments, *found, {}, output);
-  if (!project) return project.error();
-  if (project->beyond.empty()) {
-    if (arguments.has("--json")) write_json(*project, false, output);
-    output.err += format("{} grants nothing beyond your own configuration: nothing to approve\n",
-                         escape_for_terminal(project->entry.file));
+  return std::unexpected(usage_error("-m without --lock would approve nothing",
+                                     "your own record is of entries of capgate.yaml; write --lock "
+                                     "capgate.lock",
+                                     output));
+}
+
+// The record of the user, else what the lock has.
+std::expected<void, int> find_before(Review& review, std::optional<Approval>& record,
+                                     Output& output) {
+  const Candidate& candidate = review.candidate;
+  if (candidate.has_entry()) {
+    auto found = Approvals(approvals_directory()).find(candidate.scope, candidate.server);
+    if (!found) return std::unexpected(fail(found.error(), output));
+    record = *std::move(found);
+  }
+  if (record && record->pin) {
+    review.before = record->pin;
+    review.before_name = format("what you approved on {}", escape_for_terminal(record->date));
+  } else if (!review.lock.empty()) {
+    auto found = find_locked_pin(review.lock, candidate.server, output);
+    if (!found) return std::unexpected(found.error());
+    review.before = *std::move(found);
+    review.before_name = format("what {} says", escape_for_terminal(review.lock));
+  }
+  if (review.before) review.change = diff(*review.before, review.now);
+  return {};
+}
+
+std::expected<clients::Pin, int> read_pin(const Candidate& candidate, const Arguments& arguments,
+                                          Output& output) {
+  const auto package = clients::package_of(candidate.command);
+  const auto lock = clients::read_lock({.base = data_base()});
+  const auto* locked = package && lock ? clients::find_locked(*lock, package->package) : nullptr;
+  if (locked != nullptr) {
+    if (const auto checked = check_package_bytes(*locked); !checked) {
+      (void)usage_error(checked.error().message, checked.error().help, output);
+      return std::unexpected(Exit::integrity);
+    }
+  }
+  const bool asks = !arguments.has("--no-tools") && !candidate.command.empty();
+  return asks ? live_pin(candidate, arguments, output) : pin_of(candidate.subject(), output);
+}
+
+// Nothing to ask: what was approved is all that there is.
+bool is_as_approved(const Review& review, const std::optional<Approval>& record) {
+  return record && record->pin && record->hash == review.candidate.hash &&
+         *record->pin == review.now && review.lock.empty();
+}
+
+int approve(const Arguments& arguments, Output& output) {
+  auto candidate = read_candidate(arguments, output);
+  if (!candidate) return candidate.error();
+  auto pin = read_pin(*candidate, arguments, output);
+  if (!pin) return pin.error();
+  Review review{.candidate = *std::move(candidate),
+                .now = *std::move(pin),
+                .lock = std::string(arguments.value("--lock").value_or(""))};
+  std::optional<Approval> record;
+  if (auto found = find_before(review, record, output); !found) return found.error();
+  if (is_as_approved(review, record)) {
+    if (arguments.has("--json")) output.out += review_json(review, true);
+    output.err +=
+        format("{} is {}: nothing to approve\n", review.candidate.server, review.before_name);
     return Exit::ok;
   }
   if (arguments.has("--yes")) {
-    output.err += shown(*project);
-    return keep(*project, arguments, output);
+    output.err += shown(review);
+    return keep(review, arguments, output);
   }
-  switch (ask(shown(*project) + "Approve this? [y/N] ")) {
-    case Answer::yes: return keep(*project, arguments, output);
+  switch (ask(std::exchange(output.err, {}) + shown(review) + "Approve this? [y/N] ")) {
+    case Answer::yes: return keep(review, arguments, output);
     case Answer::no:
-      if (arguments.has("--json")) write_json(*project, false, output);
+      if (arguments.has("--json")) output.out += review_json(review, false);
       output.err += "not approved\n";
       return Exit::usage;
     case Answer::nobody: break;
   }
-  output.err += shown(*project);
-  if (arguments.has("--json")) write_json(*project, false, output);
+  output.err += shown(review);
+  if (arguments.has("--json")) output.out += review_json(review, false);
   return usage_error("there is no terminal to ask on",
-                     format("if this is meant: capgate approve {} --yes", name), output);
+                     format("if this is meant: capgate approve {} --yes", review.candidate.server),
+                     output);
 }
 
 int run(const Arguments& arguments, Output& output) {
@@ -204,20 +330,30 @@ int run(const Arguments& arguments, Output& output) {
 Command approve_command() {
   return {
       .name = "approve",
-      .operands = "[NAME]",
-      .summary = "Approve what a project's capgate.yaml grants beyond your own configuration.",
+      .operands = "[NAME [-- COMMAND ARGS...]]",
+      .summary = "Look at a server and keep it as approved: policy, package, tools.",
       .least_operands = 0,
-      .most_operands = 1,
+      .most_operands = SIZE_MAX,
       .options = options,
       .details =
-          "A project's ./capgate.yaml only narrows what your own configuration grants. What it\n"
-          "adds holds after this: the whole policy is shown, and what you approve is kept in\n"
-          "$XDG_STATE_HOME/capgate/approved, where no server can write. A changed entry,\n"
-          "manifest, variable, secret or command has to be approved again.\n"
-          "Exit: 0 ok, 2 usage, not approved or nobody to ask, 3 unreadable, 4 mistakes.",
+          "NAME is an entry of capgate.yaml. The server is started in its sandbox, without "
+          "network,\n"
+          "secrets or anything to write, and lists its tools. What it may do, what it says and "
+          "what\n"
+          "changed since you approved it is shown; what you approve is kept in\n"
+          "$XDG_STATE_HOME/capgate/approved, where no server can write. From then on `run` "
+          "refuses\n"
+          "another manifest, policy, command or package, and `check --live` other tools.\n"
+          "What a project's ./capgate.yaml grants beyond your own configuration holds only after\n"
+          "this. --lock writes the same to a file for reviews (docs/lock.md).\n"
+          "Exit: 0 ok, 2 usage, not approved or nobody to ask, 3 unreadable or no list of tools,\n"
+          "4 mistakes, 8 a package whose files changed, or tools that change while they are "
+          "listed.",
       .examples =
           "  capgate approve github            asks\n"
           "  capgate approve github --yes      without a terminal\n"
+          "  capgate approve github --lock capgate.lock\n"
+          "  capgate approve github -m github.json --lock capgate.lock -- node server.js\n"
           "  capgate approve --list --json\n"
           "  capgate approve --revoke github",
       .run = run};

@@ -226,4 +226,8 @@ std::expected<LoadedEntry, int> load_entry(const Arguments& arguments, const Fou
   return LoadedEntry{.loaded = *std::move(loaded), .manifest_text = std::move(text)};
 }
 
+std::string catalog_text(const FoundServer& entry, const std::string& manifest_text) {
+  return entry.server.manifest.starts_with(clients::catalog_prefix) ? manifest_text : "";
+}
+
 }  // namespace capgate::cli

@@ -33,4 +33,9 @@ struct LoadedEntry {
                                                          const std::vector<std::string>& command,
                                                          Output& output);
 
+// Of a ready manifest, whose text depends on the caller's environment: the text before that. Else
+// empty.
+[[nodiscard]] std::string catalog_text(const clients::FoundServer& entry,
+                                       const std::string& manifest_text);
+
 }  // namespace capgate::cli

@@ -1,10 +1,8 @@
 // capgate init: a manifest to start from, with the tools that a server has.
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
@@ -12,6 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
+#include "cli/live.h"
 #include "cli/load.h"
 #include "cli/new_file.h"
 #include "mcp/ask_command.h"
@@ -43,8 +42,6 @@ constexpr Option options[] = {
 };
 
 constexpr std::uint64_t longest_timeout = 3600;
-constexpr std::size_t most_lines_shown = 20;
-constexpr std::size_t longest_line_shown = 300;
 
 struct Wish {
   std::vector<std::string> command;
@@ -110,35 +107,10 @@ mcp::AskedCommand command_for(const Wish& wish, int cancel) {
   return out;
 }
 
-// Ctrl-C and the like end the server in order, and then this program.
-sys::Fd take_ending_signals() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::sigaddset(&signals, signal);
-  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-  return sys::Fd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
-int exit_after_signal(const sys::Fd& signals) {
-  signalfd_siginfo info{};
-  const bool is_read = ::read(signals.get(), &info, sizeof(info)) == sizeof(info);
-  return 128 + (is_read ? static_cast<int>(info.ssi_signo) : SIGTERM);
-}
-
 // ---- a server that gave no list -----------------------------------------------------------------
 
 std::string_view base_name(std::string_view path) {
   return path.substr(path.find_last_of('/') + 1);
-}
-
-bool has_ended(const mcp::CommandProblem& problem) {
-  return problem.asked.cause == Cause::closed || problem.asked.cause == Cause::closed_at_probe;
-}
-
-// The codes of capgate run, which then answers every request with its reason.
-bool is_refused_by_run(const mcp::CommandProblem& problem) {
-  return (has_ended(problem) || problem.asked.cause == Cause::refused) && problem.status >= 125 &&
-         problem.status <= 127 && !problem.errors.empty();
 }
 
 std::string what_to_do(const Wish& wish, const mcp::CommandProblem& problem) {
@@ -159,22 +131,6 @@ std::string what_to_do(const Wish& wish, const mcp::CommandProblem& problem) {
   }
   return "what it needs to start it gets with --allow, such as --allow env:inject:NAME or --allow "
          "fs:read:PATH; capgate run --trace - -- COMMAND shows what is refused";
-}
-
-// The last lines, as text that cannot do anything to a terminal.
-std::vector<std::string> shown_lines(std::string_view errors) {
-  std::vector<std::string> out;
-  for (const std::string_view line : EachPart(trim(errors), '\n')) {
-    if (trim(line).empty()) continue;
-    const std::string_view start = line.substr(0, longest_line_shown);
-    out.push_back(
-        escape_for_terminal(start.ends_with('\r') ? start.substr(0, start.size() - 1) : start));
-    if (start.size() < line.size()) out.back() += "...";
-  }
-  if (out.size() > most_lines_shown) {
-    out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(most_lines_shown));
-  }
-  return out;
 }
 
 std::string what_happened(const Wish& wish, const mcp::CommandProblem& problem) {

@@ -52,22 +52,6 @@ std::expected<ChosenPolicy, int> by_flags(const Arguments& arguments, Output& ou
   return out;
 }
 
-std::expected<void, int> check_may_run(const FoundServer& entry, Output& output) {
-  const std::string place = format("{}: {}", escape_for_terminal(entry.file), entry.server.name);
-  if (!entry.server.url.empty()) {
-    return std::unexpected(usage_error(format("{} is an HTTP server", place),
-                                       "it does not run here: its client reaches it by its url",
-                                       output));
-  }
-  if (!entry.server.enabled) {
-    return std::unexpected(usage_error(format("{} has sandbox.enabled: false", place),
-                                       "capgate starts nothing without its sandbox: remove the "
-                                       "line, or start the server without capgate",
-                                       output));
-  }
-  return {};
-}
-
 // The entry's secrets and variables with a policy that the flags say. What a project says of those
 // could only be judged together with its policy.
 std::expected<ChosenPolicy, int> by_flags_for(const FoundServer& entry, const Arguments& arguments,
@@ -103,9 +87,14 @@ std::expected<ChosenPolicy, int> by_project(const std::vector<FoundServer>& foun
   ChosenPolicy out{.loaded = std::move(project->loaded),
                    .command = project->entry.server.command,
                    .secrets = {.bindings = project->entry.server.secrets}};
+  out.catalog_text = catalog_text(project->entry, project->manifest_text);
   // What narrows is measured by it, so who could write it could widen.
   if (found.size() > 1) add_manifest(found[1].server.manifest, out.places);
-  if (project->beyond.empty()) return out;
+  if (project->beyond.empty()) {
+    if (found.size() > 1) out.base_entry = found[1];
+    out.base = std::move(project->base);
+    return out;
+  }
   const clients::Approvals approvals(approvals_directory());
   const std::string& name = project->entry.server.name;
   const auto approved = approvals.find(project->directory, name);
@@ -127,6 +116,7 @@ std::expected<ChosenPolicy, int> by_entry(const FoundServer& entry, const Argume
   auto loaded = load_entry(arguments, entry, command, output);
   if (!loaded) return std::unexpected(loaded.error());
   ChosenPolicy out{.loaded = std::move(loaded->loaded), .command = entry.server.command};
+  out.catalog_text = catalog_text(entry, loaded->manifest_text);
   add_manifest(entry.server.manifest, out.places);
   return out;
 }
@@ -148,6 +138,22 @@ std::expected<ChosenPolicy, int> choose(const std::vector<FoundServer>& found,
 }
 
 }  // namespace
+
+std::expected<void, int> check_may_run(const FoundServer& entry, Output& output) {
+  const std::string place = format("{}: {}", escape_for_terminal(entry.file), entry.server.name);
+  if (!entry.server.url.empty()) {
+    return std::unexpected(usage_error(format("{} is an HTTP server", place),
+                                       "it does not run here: its client reaches it by its url",
+                                       output));
+  }
+  if (!entry.server.enabled) {
+    return std::unexpected(usage_error(format("{} has sandbox.enabled: false", place),
+                                       "capgate starts nothing without its sandbox: remove the "
+                                       "line, or start the server without capgate",
+                                       output));
+  }
+  return {};
+}
 
 std::expected<ChosenPolicy, int> choose_policy(const Arguments& arguments, Output& output) {
   const auto name = arguments.value("--profile");
@@ -171,6 +177,7 @@ std::expected<ChosenPolicy, int> choose_policy(const Arguments& arguments, Outpu
   if (!has_entry) return out;
   const FoundServer& entry = found->front();
   out->server = *name;
+  out->entry = entry;
   out->secrets.file = entry.file;
   if (entry.layer != Layer::project) out->secrets.bindings = entry.server.secrets;
   if (!arguments.operands.empty()) out->command = arguments.operands;

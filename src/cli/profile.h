@@ -2,9 +2,11 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/entry.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/secret_options.h"
@@ -23,7 +25,16 @@ struct ChosenPolicy {
   std::string server = {};           // the entry's name: its secrets in the store; empty: no entry
   ConfiguredSecrets secrets = {};
   std::vector<sandbox::PolicyPlace> places = {};  // what decided, but for what policy_places.h has
+  std::string catalog_text = {};                  // Subject::catalog_text
+  std::optional<clients::FoundServer> entry = {};
+  // Of a project's entry that narrows: the one that it narrows, with its policy.
+  std::optional<clients::FoundServer> base_entry = {};
+  std::optional<LoadedEntry> base = {};
 };
+
+// A project's entry narrows; an HTTP server and one without a sandbox do not run here.
+[[nodiscard]] std::expected<void, int> check_may_run(const clients::FoundServer& entry,
+                                                     Output& output);
 
 // Without --profile no config has a say. On failure everything is said in `output`, and the exit
 // code is the error.

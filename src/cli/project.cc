@@ -75,17 +75,21 @@ std::expected<ProjectEntry, int> review_project(const Arguments& arguments,
                    .loaded = {},
                    .beyond = {},
                    .hash = {},
-                   .directory = project.file.substr(0, project.file.rfind('/'))};
+                   .directory = project.file.substr(0, project.file.rfind('/')),
+                   .manifest_text = {},
+                   .base = {}};
   const std::vector<std::string>& runs = command.empty() ? out.entry.server.command : command;
   auto wanted = load_entry(arguments, out.entry, runs, output);
   if (!wanted) return std::unexpected(wanted.error());
   out.loaded = std::move(wanted->loaded);
   out.hash = clients::approval_hash(project.server, out.directory, wanted->manifest_text);
+  out.manifest_text = std::move(wanted->manifest_text);
   core::Manifest users;
   if (found.size() > 1) {
     auto loaded = load_entry(arguments, found[1], runs, output);
     if (!loaded) return std::unexpected(loaded.error());
-    users = std::move(loaded->loaded.manifest);
+    users = loaded->loaded.manifest;
+    out.base = *std::move(loaded);
   }
   out.beyond = clients::grants_beyond(users, out.loaded.manifest);
   std::ranges::move(other_words(project.server, base, command), std::back_inserter(out.beyond));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <expected>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct ProjectEntry {
       beyond;        // what it says that the user's entry does not; empty: it narrows
   std::string hash;  // of everything that decides, for the approval
   std::string directory;
+  std::string manifest_text;  // of the manifest that it names, or empty
+  // The user's own entry that it is measured by, if there is one.
+  std::optional<LoadedEntry> base;
 };
 
 // `found` is what find_entries gave, the project's first. `command` is what runs in place of the

@@ -8,12 +8,14 @@
 #include "base/kept.h"
 #include "base/text.h"
 #include "cli/accepted.h"
+#include "cli/approved.h"
 #include "cli/caller.h"
 #include "cli/commands.h"
 #include "cli/entry.h"
 #include "cli/load.h"
 #include "cli/net_options.h"
 #include "cli/package_command.h"
+#include "cli/pins.h"
 #include "cli/policy_places.h"
 #include "cli/profile.h"
 #include "cli/run_engine.h"
@@ -45,6 +47,8 @@ constexpr Option options[] = {
      .value = "NAME",
      .help = "the entry of capgate.yaml: policy, variables, secrets; and HOME is kept"},
     config_option,
+    require_approval_option,
+    locked_option,
     {.name = "--grace",
      .value = "SECONDS",
      .help = "after the end of input: wait, TERM, wait, KILL (without it the server decides)"},
@@ -155,6 +159,7 @@ int run(const Arguments& arguments, Output& output) {
   if (!engine) return refuse(output);
   auto& chosen = kept(choose_policy(arguments, output));
   if (!chosen) return refuse(output);
+  if (auto checked = check_approved(arguments, *chosen, output); !checked) return refuse(output);
   Loaded* const loaded = &chosen->loaded;
   if (auto read = read_accepted(arguments, loaded->options, output); !read) return refuse(output);
   const auto grace = read_grace(arguments, output);
@@ -228,6 +233,7 @@ Command run_command() {
           "--profile NAME is an entry of capgate.yaml (docs/config.md), if one has it: --config,\n"
           "then ./capgate.yaml, which only narrows, then ~/.config/capgate, then /etc/capgate.\n"
           "Options win: -m and --allow replace its policy, --set and --secret single names.\n"
+          "What was approved (capgate approve, docs/lock.md) must be what runs.\n"
           "\n"
           "A secret is env:inject:NAME; with ?to=HOST:PORT it is sealed: the server gets a\n"
           "placeholder, and the value goes into requests to that endpoint alone, outside.\n"

@@ -42,10 +42,11 @@ std::unexpected<std::string> problem(std::string_view what, const std::string& f
 
 std::string print(const Approval& approval) {
   JsonWriter json(JsonWriter::Style::pretty);
-  json.begin_object().key("schemaVersion").number(1);
+  json.begin_object().key("schemaVersion").number(approval.pin ? 2 : 1);
   json.key("directory").string(approval.directory).key("server").string(approval.server);
   json.key("hash").string(approval.hash).key("date").string(approval.date);
   write_list(json.key("policy"), approval.policy);
+  if (approval.pin) write_pin(*approval.pin, json.key("pin"));
   json.end_object();
   return std::move(json).take() + "\n";
 }
@@ -55,7 +56,8 @@ std::optional<Approval> parse(std::string text) {
   if (!document || !document->root().is(Kind::object)) return {};
   const text::Value root = document->root();
   const auto version = root.find("schemaVersion");
-  if (!version || !version->is(Kind::number) || version->text() != "1") return {};
+  if (!version || !version->is(Kind::number)) return {};
+  if (version->text() != "1" && version->text() != "2") return {};
   Approval out;
   const std::pair<std::string_view, std::string*> texts[] = {{"directory", &out.directory},
                                                              {"server", &out.server},
@@ -72,6 +74,12 @@ std::optional<Approval> parse(std::string text) {
     if (!line.is(Kind::string)) return {};
     out.policy.emplace_back(line.text());
   }
+  const auto pin = root.find("pin");
+  if (pin.has_value() != (version->text() == "2")) return {};
+  if (!pin) return out;
+  auto read = read_pin(*pin);
+  if (!read || read->server != out.server) return {};
+  out.pin = *std::move(read);
   return out;
 }
 
@@ -145,7 +153,23 @@ std::expected<void, std::string> Approvals::keep(const Approval& approval) const
   if (auto made = sys::make_directories(base_); !made) {
     return problem("make", made.error().subject, made.error().err);
   }
-  return replace(file_of(approval.directory, approval.server), print(approval));
+  std::string text = print(approval);
+  // A server's own words could make it too large or too deep to be read again.
+  if (const auto again = parse(text); !again || *again != approval) {
+    return std::unexpected(format("what {} says of its tools is too much to be kept",
+                                  escape_for_terminal(approval.server)));
+  }
+  return replace(file_of(approval.directory, approval.server), text);
+}
+
+std::string Approvals::mark_of(std::string_view tree) const {
+  auto text = read_regular_file(format("{}/{}.mark", base_, sha256_hex(tree)), Links::are_refused);
+  return text ? *std::move(text) : std::string();
+}
+
+void Approvals::keep_mark(std::string_view tree, std::string_view mark) const {
+  if (!sys::make_directories(base_)) return;
+  (void)replace(format("{}/{}.mark", base_, sha256_hex(tree)), mark);
 }
 
 std::expected<std::vector<Approval>, std::string> Approvals::all() const {

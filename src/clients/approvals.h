@@ -1,12 +1,14 @@
-// What a person approved of a project's capgate.yaml: one file for each project and server, in the
-// user's own state directory, where no server can write.
+// What a person approved of a server: one file for each, in the user's own state directory, where
+// no server can write.
 //
 //   $XDG_STATE_HOME/capgate/approved/SHA256-OF-DIRECTORY-AND-NAME.json      0600
-//   {"schemaVersion": 1, "directory": "/home/me/project", "server": "github",
-//    "hash": "sha256:...", "date": "2026-11-15T12:00:00Z", "policy": ["fs:write:/srv/**"]}
+//   {"schemaVersion": 2, "directory": "/home/me/project", "server": "github",
+//    "hash": "sha256:...", "date": "2026-11-15T12:00:00Z", "policy": ["fs:write:/srv/**"],
+//    "pin": {...}}
 //
-// The hash is over everything that decides: a changed entry, manifest, variable or command is
-// another one, and is asked for again.
+// The hash is over everything that a project's entry decides: a changed entry, manifest, variable
+// or command is another one, and is asked for again. The pin (pin.h) is what `run` and `check
+// --live` compare; files of schemaVersion 1 have none.
 #pragma once
 
 #include <expected>
@@ -16,15 +18,18 @@
 #include <vector>
 
 #include "clients/config.h"
+#include "clients/pin.h"
 
 namespace capgate::clients {
 
 struct Approval {
-  std::string directory;  // of the project, without links
+  // Of the project, without links; the file of --config; empty for the user's own and the system's.
+  std::string directory;
   std::string server;
   std::string hash;                 // approval_hash
   std::vector<std::string> policy;  // as it was shown
   std::string date;
+  std::optional<Pin> pin = {};
 
   bool operator==(const Approval&) const = default;
 };
@@ -49,6 +54,11 @@ class Approvals {
   // False: there was none.
   [[nodiscard]] std::expected<bool, Problem> revoke(std::string_view directory,
                                                     std::string_view server) const;
+
+  // The state of a package's files (mark_tree) in which all of them were found to be right. It is
+  // kept here since no server can write here; who has none reads the files again.
+  [[nodiscard]] std::string mark_of(std::string_view tree) const;  // empty: none
+  void keep_mark(std::string_view tree, std::string_view mark) const;
 
  private:
   std::string base_;

@@ -104,5 +104,41 @@ TEST(ApprovalHash, EverythingThatDecidesChangesIt) {
   differs([](ServerConfig& c) { c.seal = true; });
 }
 
+TEST(Approvals, KeepAPinAndReadOldFiles) {
+  const test::TempDirectory directory;
+  const Approvals approvals(directory.path("approved"));
+  Approval approval{.directory = "/p", .server = "x", .hash = "h", .policy = {}, .date = "d"};
+  ASSERT_TRUE(approvals.keep(approval));
+  EXPECT_EQ(approvals.find("/p", "x")->value(), approval);
+  approval.pin = Pin{.server = "x",
+                     .manifest_hash = "sha256:" + std::string(64, 'a'),
+                     .policy = {"fs:read:/srv"},
+                     .shared = {},
+                     .grants = {},
+                     .command = {"a", "b"},
+                     .package = {},
+                     .protocol = "2025-06-18",
+                     .tools = std::vector<PinnedTool>{}};
+  ASSERT_TRUE(approvals.keep(approval));
+  EXPECT_EQ(approvals.find("/p", "x")->value(), approval);
+  // Words of a server that could not be read again.
+  Approval deep = approval;
+  std::string schema = "1";
+  for (int i = 0; i < 127; ++i) schema = "[" + schema + "]";
+  deep.pin->tools->push_back({.name = "t",
+                              .title = "",
+                              .description = "",
+                              .input_schema = schema,
+                              .output_schema = "",
+                              .annotations = ""});
+  EXPECT_FALSE(approvals.keep(deep));
+  EXPECT_EQ(approvals.find("/p", "x")->value(), approval);
+  EXPECT_EQ(approvals.mark_of("/tree"), "");
+  approvals.keep_mark("/tree", "a mark");
+  EXPECT_EQ(approvals.mark_of("/tree"), "a mark");
+  EXPECT_EQ(approvals.all()->size(), 1U);
+  EXPECT_TRUE(*approvals.revoke("/p", "x"));
+}
+
 }  // namespace
 }  // namespace capgate::clients

@@ -187,6 +187,23 @@ TEST_F(StoreTest, TheHashChangesWithEverythingOfATree) {
   EXPECT_NE(hash(), linked) << "the target of a link";
 }
 
+TEST_F(StoreTest, WhatChangedAMomentAgoHasNoMark) {
+  write("a/b", "text");
+  const auto mark = mark_tree(root_);
+  ASSERT_TRUE(mark.has_value());
+  EXPECT_EQ(*mark, "");
+  EXPECT_FALSE(mark_tree(root_ + "/nothing").has_value());
+}
+
+// What nobody changes stays as it is.
+TEST_F(StoreTest, AMarkStays) {
+  const auto mark = mark_tree("/usr/include/linux");
+  ASSERT_TRUE(mark.has_value());
+  EXPECT_EQ(mark->size(), std::string_view("sha256:").size() + 64);
+  EXPECT_EQ(*mark_tree("/usr/include/linux"), *mark);
+  EXPECT_NE(*mark_tree("/usr/include/asm-generic"), *mark);
+}
+
 TEST_F(StoreTest, SettlingClosesATreeToOthers) {
   write("dir/run.js", "x", 0777);
   write("dir/data", "x", 0666);

@@ -12,6 +12,7 @@
 #include <climits>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <functional>
 
 #include "base/digest.h"
@@ -300,6 +301,33 @@ Stored<std::string> hash_tree(const std::string& directory) {
     return std::unexpected(std::move(done).error());
   }
   return "sha256:" + sha256_hex(lines);
+}
+
+Stored<std::string> mark_tree(const std::string& directory) {
+  std::string lines;
+  timespec now{};
+  if (::clock_gettime(CLOCK_REALTIME, &now) != 0) return failed(directory, errno);
+  constexpr time_t settled = 2;  // seconds: more than any clock of a file system is coarse
+  bool is_settled = true;
+  const auto add = [&](const std::string& path, const struct stat& info) {
+    lines += format("{} {} {} {:o} {}.{} {}.{} {}", std::uint64_t{info.st_dev},
+                    std::uint64_t{info.st_ino}, info.st_size, std::uint32_t{info.st_mode},
+                    info.st_ctim.tv_sec, info.st_ctim.tv_nsec, info.st_mtim.tv_sec,
+                    info.st_mtim.tv_nsec, path);
+    lines.push_back('\0');
+    if (info.st_ctim.tv_sec + settled >= now.tv_sec) is_settled = false;
+  };
+  struct stat top{};
+  if (::lstat(directory.c_str(), &top) != 0) return failed(directory, errno);
+  add("", top);
+  const auto visit = [&](const Entry& entry) -> Stored<void> {
+    add(entry.path, entry.info);
+    return {};
+  };
+  if (auto done = Walk(directory, visit).run(); !done) {
+    return std::unexpected(std::move(done).error());
+  }
+  return is_settled ? "sha256:" + sha256_hex(lines) : std::string();
 }
 
 std::string file_inside(const std::string& directory, std::string_view path) {

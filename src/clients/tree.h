@@ -31,6 +31,12 @@ namespace capgate::clients {
 [[nodiscard]] std::vector<std::string> names_inside(const std::string& directory,
                                                     std::string_view path);
 
+// A tree as the kernel's own records show it, without reading a file: names, inodes, sizes, modes
+// and the times of the last change of each, which nobody but root can set. Equal to an earlier one:
+// the bytes are the same as then. Empty while the newest change is so young that another one could
+// have the same time.
+[[nodiscard]] Stored<std::string> mark_tree(const std::string& directory);
+
 // As much as can be removed; false if something is left.
 bool remove_tree(const std::string& directory);
 

@@ -282,8 +282,7 @@ void Inquiry::initialized(Value message) {
 void Inquiry::listed(Value message) {
   const auto error = message.find("error");
   if (error && !declares_tools_ && is_code(member(error, "code"), method_not_found)) {
-    state_ = State::answered;
-    return;
+    return list_is_over();
   }
   if (error) return refuse(*error);
   const auto result = message.find("result");
@@ -300,16 +299,26 @@ void Inquiry::listed(Value message) {
     if (state_ != State::asking) return;
   }
   const auto cursor = member(result, "nextCursor");
-  if (!cursor || cursor->is(Kind::null)) {
-    state_ = State::answered;
-    return;
-  }
+  if (!cursor || cursor->is(Kind::null)) return list_is_over();
   if (!cursor->is(Kind::string) || cursor->text().size() > longest_cursor ||
       cursors_.size() + 1 >= limits_.pages || !cursors_.emplace(cursor->text()).second) {
     return fail(Cause::wrong, format("its list of tools does not end: page {} leads to {}",
                                      cursors_.size() + 1, quoted(source_of(*cursor))));
   }
   ask_for_tools(cursor->text());
+}
+
+// A server may show one list to whoever looks, and another one later in the same conversation.
+void Inquiry::list_is_over() {
+  if (limits_.twice && !first_list_) {
+    first_list_ = std::exchange(tools_.tools, {});
+    names_.clear();
+    cursors_.clear();
+    return ask_for_tools({});
+  }
+  state_ = State::answered;
+  if (!first_list_) return;
+  tools_.again = std::exchange(tools_.tools, *std::move(first_list_));
 }
 
 void Inquiry::add_tool(Value tool) {
@@ -326,12 +335,15 @@ void Inquiry::add_tool(Value tool) {
   }
   const auto notes = member(tool, "annotations");
   const auto schema = member(tool, "inputSchema");
+  const auto output = member(tool, "outputSchema");
   std::string title = text_of(member(tool, "title"));
   if (title.empty()) title = text_of(member(notes, "title"));
   tools_.tools.push_back({.name = name,
                           .title = std::move(title),
                           .description = text_of(member(tool, "description")),
                           .input_schema = schema ? std::string(source_of(*schema)) : "",
+                          .output_schema = output ? std::string(source_of(*output)) : "",
+                          .annotations = notes ? std::string(source_of(*notes)) : "",
                           .read_only = flag_of(member(notes, "readOnlyHint")),
                           .destructive = flag_of(member(notes, "destructiveHint")),
                           .idempotent = flag_of(member(notes, "idempotentHint")),

@@ -68,6 +68,7 @@ class Inquiry {
   void discovered(text::Value result);
   void initialized(text::Value message);
   void listed(text::Value message);
+  void list_is_over();
   void add_tool(text::Value tool);
   void take_identity(text::Value info);
 
@@ -82,6 +83,7 @@ class Inquiry {
   std::string problem_;
   AskProblem::Cause cause_ = AskProblem::Cause::wrong;
   ServerTools tools_;
+  std::optional<std::vector<ToolInfo>> first_list_;  // while it is asked for again
   std::set<std::string, std::less<>> names_;
   std::set<std::string, std::less<>> cursors_;
   std::size_t messages_ = 0;

@@ -392,5 +392,27 @@ RC_GTEST_PROP(Inquiry, NoOrderOfMessagesBreaksIt, ()) {
   if (inquiry.state() == State::failed) RC_ASSERT(!inquiry.problem().empty());
 }
 
+TEST(Inquiry, AsksTwiceWhereItIsTold) {
+  for (const bool is_other : {false, true}) {
+    Talk talk({.twice = true});
+    const std::string first = R"({"name":"a","description":"x","outputSchema":{ },)"
+                              R"("annotations":{"readOnlyHint":true}})";
+    talk.says({not_found, initialized(2), tools(3, first, R"(,"nextCursor":"p")"),
+               tools(4, R"({"name":"b"})"), tools(5, R"({"name":"b"})", R"(,"nextCursor":"p")"),
+               tools(6, is_other ? R"({"name":"a","description":"y"})" : first)});
+    ASSERT_EQ(talk.inquiry.state(), State::answered);
+    const ServerTools server = talk.inquiry.take_tools();
+    ASSERT_TRUE(server.again.has_value());
+    ASSERT_EQ(server.tools.size(), 2U);
+    EXPECT_EQ(server.tools[0].output_schema, "{ }");
+    EXPECT_EQ(server.tools[0].annotations, R"({"readOnlyHint":true})");
+    ASSERT_EQ(server.again->size(), 2U);
+    EXPECT_EQ(server.again->at(1).description, is_other ? "y" : "x");
+  }
+  Talk once;
+  once.says({not_found, initialized(2), tools(3, R"({"name":"a"})")});
+  EXPECT_FALSE(once.inquiry.take_tools().again.has_value());
+}
+
 }  // namespace
 }  // namespace capgate::mcp

@@ -24,7 +24,9 @@ struct ToolInfo {
   std::string name;
   std::string title;
   std::string description;
-  std::string input_schema;  // JSON as the server sent it
+  std::string input_schema;  // JSON as the server sent it; so are the next two
+  std::string output_schema = {};
+  std::string annotations = {};
   // Absent means the pessimistic default; a server's own word in any case.
   std::optional<bool> read_only;
   std::optional<bool> destructive;
@@ -39,6 +41,8 @@ struct ServerTools {
   std::string server_version;
   std::vector<ToolInfo> tools;     // in the server's order, each name once
   std::vector<std::string> notes;  // what a person should know of the server, escaped
+  // What it listed when it was asked again in the same conversation (AskLimits::twice).
+  std::optional<std::vector<ToolInfo>> again = {};
 };
 
 class ErrorTail;
@@ -59,6 +63,7 @@ struct AskLimits {
   std::size_t bytes = std::size_t{64} << 20;  // of everything that the server writes
   std::size_t tools = 10000;
   std::size_t pages = 1000;
+  bool twice = false;  // the whole list is asked for again
 };
 
 struct AskProblem {

@@ -1,0 +1,99 @@
+#include "cli/approve_show.h"
+
+#include "base/format.h"
+#include "base/text.h"
+#include "clients/profile_file.h"
+#include "core/describe.h"
+#include "text/json_write.h"
+
+namespace capgate::cli {
+namespace {
+
+using text::JsonWriter;
+
+std::string shown_policy(const Candidate& candidate) {
+  std::string out = format("{}: {} may\n", escape_for_terminal(candidate.file), candidate.server);
+  bool any = false;
+  core::for_each_grant(candidate.loaded.policy,
+                       [&](const core::Capability& capability, const core::Origins&) {
+                         any = true;
+                         out += format("  - {}\n      {}\n", describe(capability),
+                                       escape_for_terminal(print(capability)));
+                       });
+  out += any ? "and nothing else.\n" : "  do nothing but compute and talk to its client.\n";
+  for (const std::string& note : candidate.notes) out += format("note: {}\n", note);
+  if (candidate.beyond.empty()) return out;
+  out += "Beyond your own configuration:\n";
+  for (const std::string& line : candidate.beyond) {
+    out += format("  + {}\n", escape_for_terminal(line));
+  }
+  return out;
+}
+
+std::string shown_start(const clients::Pin& pin) {
+  std::string out;
+  if (!pin.command.empty()) {
+    out +=
+        format("It is started by: {}\n", escape_for_terminal(clients::print_command(pin.command)));
+  } else {
+    out += "Its entry has no command: neither package nor tools are known, nor compared later.\n";
+  }
+  if (pin.package) {
+    out += format("Its package: {}:{} {}, {}\n", pin.package->registry, pin.package->name,
+                  pin.package->version, escape_for_terminal(pin.package->integrity));
+  }
+  return out;
+}
+
+std::string shown_tools(const std::vector<clients::PinnedTool>& tools) {
+  std::string out = format("It lists {} tool{}{}\n", tools.size(), tools.size() == 1 ? "" : "s",
+                           tools.empty() ? "." : ":");
+  for (const clients::PinnedTool& tool : tools) {
+    out += format("  {}\n{}", quoted(tool.name),
+                  tool.description.empty() ? std::string("      (no description)\n")
+                                           : clients::shown_text(tool.description, "      "));
+  }
+  return out;
+}
+
+void write_strings(JsonWriter& json, const std::vector<std::string>& texts) {
+  json.begin_array();
+  for (const std::string& text : texts) json.string(text);
+  json.end_array();
+}
+
+}  // namespace
+
+std::string shown(const Review& review) {
+  std::string out = shown_policy(review.candidate) + shown_start(review.now);
+  const bool saw_tools = review.before && review.before->tools;
+  if (review.now.tools && !saw_tools) out += shown_tools(*review.now.tools);
+  if (!review.now.tools && !review.now.command.empty()) {
+    out += "Its tools were not asked for: a change of them is not noticed.\n";
+  }
+  if (!review.before) return out;
+  if (review.change.is_empty()) return out + format("The same as {}.\n", review.before_name);
+  return out +
+         format("Compared with {}, this changed:\n{}", review.before_name, print(review.change));
+}
+
+std::string review_json(const Review& review, bool is_approved) {
+  const Candidate& candidate = review.candidate;
+  JsonWriter json(JsonWriter::Style::pretty);
+  json.begin_object().key("schemaVersion").number(1);
+  json.key("server").string(candidate.server).key("directory").string(candidate.scope);
+  json.key("file").string(candidate.file).key("hash").string(candidate.hash);
+  json.key("approved").boolean(is_approved);
+  write_strings(json.key("policy"), core::policy_lines(candidate.loaded.policy));
+  write_strings(json.key("beyond"), candidate.beyond);
+  if (!review.lock.empty()) json.key("lock").string(review.lock);
+  if (review.before) {
+    json.key("changed").boolean(!review.change.is_empty());
+    write_json(review.change, json.key("change"));
+  }
+  write_pin(review.now, json.key("pin"));
+  json.end_object();
+  return std::move(json).take() + "\n";
+}
+
+}  // namespace capgate::cli

@@ -1,0 +1,159 @@
+#include "cli/approved.h"
+
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/caller.h"
+#include "cli/pins.h"
+#include "cli/project.h"
+#include "clients/tree.h"
+
+namespace capgate::cli {
+namespace {
+
+using clients::Pin;
+
+// What the caller knows a pin by, and what to do if it does not fit.
+struct Record {
+  std::string what;  // "what you approved on ..."
+  std::string help;
+};
+
+std::expected<void, int> check_bytes(const Subject& subject, const Record& record, Output& output) {
+  const auto wanted = clients::package_of(subject.command);
+  if (!wanted) return {};
+  const auto lock = clients::read_lock({.base = data_base()});
+  const auto* locked = lock ? clients::find_locked(*lock, wanted->package) : nullptr;
+  if (locked == nullptr) return {};  // was found by pin_of
+  const auto checked = check_package_bytes(*locked);
+  if (checked) return {};
+  return std::unexpected(
+      usage_error(format("{} is not {}: {}", subject.server, record.what, checked.error().message),
+                  checked.error().help, output));
+}
+
+std::expected<void, int> check_pin(const Pin& approved, const Subject& subject,
+                                   const Record& record, Output& output) {
+  const auto now = pin_of(subject, output);
+  if (!now) return std::unexpected(now.error());
+  const clients::PinDiff change = difference(approved, *now, subject);
+  if (!change.is_empty()) {
+    std::string text = format("{} is not {}:\n{}", subject.server, record.what, print(change));
+    text.pop_back();
+    return std::unexpected(usage_error(text, record.help, output));
+  }
+  return approved.package ? check_bytes(subject, record, output) : std::expected<void, int>();
+}
+
+std::string approve_again(std::string_view server) {
+  return format("if this is meant: capgate approve {}", server);
+}
+
+// The user's own record. False: there is none.
+std::expected<bool, int> check_record(const clients::FoundServer& entry, const Subject& subject,
+                                      ChosenPolicy& chosen, Output& output) {
+  const clients::Approvals approvals(approvals_directory());
+  const std::string scope = approval_scope(entry);
+  const auto found = approvals.find(scope, subject.server);
+  if (!found) {
+    return std::unexpected(
+        usage_error(found.error(), format("run capgate approve {} again", subject.server), output));
+  }
+  if (!*found || !(*found)->pin) return false;
+  chosen.places.push_back({.path = approvals.file_of(scope, subject.server)});
+  const Record record{
+      .what = format("what you approved on {}", escape_for_terminal((*found)->date)),
+      .help = approve_again(subject.server)};
+  auto checked = check_pin(*(*found)->pin, subject, record, output);
+  if (!checked) return std::unexpected(checked.error());
+  return true;
+}
+
+// A project's file that narrows must not take the user's own approval out of the way: its entry,
+// too, is what was approved.
+std::expected<void, int> check_base(const Subject& subject, ChosenPolicy& chosen, Output& output) {
+  if (!chosen.base || !chosen.base_entry) return {};
+  const clients::FoundServer entry = *chosen.base_entry;
+  const LoadedEntry base = *chosen.base;
+  const Subject users{
+      .server = subject.server,
+      .loaded = base.loaded,
+      .command = entry.server.command.empty() ? subject.command : entry.server.command,
+      .catalog_text = catalog_text(entry, base.manifest_text)};
+  auto checked = check_record(entry, users, chosen, output);
+  return checked ? std::expected<void, int>() : std::unexpected(checked.error());
+}
+
+std::expected<void, int> check_lock(const std::string& file, const Subject& subject, bool must_have,
+                                    Output& output) {
+  const auto pin = find_locked_pin(file, subject.server, output);
+  if (!pin) return std::unexpected(pin.error());
+  const std::string shown = escape_for_terminal(file);
+  const std::string again =
+      format("if this is meant: capgate approve {} --lock {}", subject.server, shown);
+  if (*pin) {
+    return check_pin(**pin, subject, {.what = format("what {} says", shown), .help = again},
+                     output);
+  }
+  if (!must_have) return {};
+  return std::unexpected(
+      usage_error(format("{} has no server {}", shown, quoted(subject.server)), again, output));
+}
+
+int never_approved(const Subject& subject, bool has_entry, Output& output) {
+  if (!has_entry) {
+    return usage_error("--require-approval needs an entry of capgate.yaml: --profile NAME",
+                       "for -m there is --locked FILE", output);
+  }
+  return usage_error(format("{} was never approved", quoted(subject.server)),
+                     format("look at it first: capgate approve {}", subject.server), output);
+}
+
+}  // namespace
+
+clients::Stored<void> check_package_bytes(const clients::LockedPackage& locked) {
+  const clients::Store store{.base = data_base()};
+  const std::string directory = store.directory_of(locked);
+  const clients::Approvals approvals(approvals_directory());
+  // Before the files are read: what changes meanwhile has another mark.
+  const auto mark = clients::mark_tree(directory);
+  if (!mark) return std::unexpected(mark.error());
+  const std::string kept = format("{} {}\n", *mark, locked.tree);
+  if (!mark->empty() && approvals.mark_of(directory) == kept) return {};
+  auto checked = clients::check_installed(store, locked);
+  if (checked && !mark->empty()) approvals.keep_mark(directory, kept);
+  return checked;
+}
+
+std::expected<void, int> check_approved(const Arguments& arguments, ChosenPolicy& chosen,
+                                        Output& output) {
+  const auto lock = arguments.value(locked_option.name);
+  const bool is_required = arguments.has(require_approval_option.name);
+  const bool is_own_words = arguments.has("--manifest") || arguments.has("--allow");
+  const bool has_record = chosen.entry && (is_required || !is_own_words);
+  if (!has_record && !lock && !is_required) return {};
+  const Subject subject{
+      .server = chosen.server.empty() ? chosen.loaded.manifest.name : chosen.server,
+      .loaded = chosen.loaded,
+      .command = chosen.command,
+      .catalog_text = chosen.catalog_text};
+  bool is_approved = false;
+  if (has_record) {
+    auto checked = check_record(*chosen.entry, subject, chosen, output);
+    if (!checked) return std::unexpected(checked.error());
+    is_approved = *checked;
+    if (auto base = check_base(subject, chosen, output); !base) return base;
+  }
+  if (is_required && !is_approved) {
+    return std::unexpected(never_approved(subject, has_record, output));
+  }
+  if (lock) {
+    chosen.places.push_back({.path = std::string(*lock)});
+    if (auto done = check_lock(std::string(*lock), subject, true, output); !done) return done;
+  }
+  if (has_record && chosen.entry->layer == clients::Layer::project) {
+    return check_lock(lock_beside(chosen.entry->file), subject, false, output);
+  }
+  return {};
+}
+
+}  // namespace capgate::cli

@@ -1,0 +1,16 @@
+// check --live: the tools that a server lists now, held against what was approved and against its
+// manifest.
+#pragma once
+
+#include "cli/options.h"
+
+namespace capgate::cli {
+
+inline constexpr Option live_option{
+    .name = "--live", .help = "start the server and compare its tools with what was approved"};
+
+// The operands are NAME of capgate.yaml, or FILE -- COMMAND. Exit code 8 where something differs
+// from what was approved, 5 where only the manifest has other tools.
+int check_live(const Arguments& arguments, Output& output);
+
+}  // namespace capgate::cli
