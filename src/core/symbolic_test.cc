@@ -13,7 +13,7 @@ TEST(Symbolic, AVariableStandsForItselfAndIsPrintedAsItself) {
        {"fs:read:${REPO}/**", "fs:write:${REPO}", "fs:read:/home/${USER}/notes/*.md",
         "fs:read:${A}/x/${B}", "net:connect:${HOST}:443", "net:connect:api.${DOMAIN}:443",
         "net:connect:*.${DOMAIN}", "exec:spawn:${PROGRAM}", "env:read:${NAME}",
-        "ipc:connect:unix:${SOCKET}", "env:inject:T?to=${HOST}:443",
+        "ipc:connect:\"unix:${SOCKET}\"", "env:inject:T?to=${HOST}:443",
         "net:connect:h:80?paths=/v1/${ORG}"}) {
     Symbols symbols;
     const auto parsed = symbols.parse(text, {});
