@@ -35,6 +35,8 @@ class BlockedSignals {
   }
   BlockedSignals(const BlockedSignals&) = delete;
   BlockedSignals& operator=(const BlockedSignals&) = delete;
+  BlockedSignals(BlockedSignals&&) = delete;
+  BlockedSignals& operator=(BlockedSignals&&) = delete;
   ~BlockedSignals() {
     if (is_known_) (void)::sigprocmask(SIG_SETMASK, &before_, nullptr);
   }

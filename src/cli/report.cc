@@ -103,7 +103,11 @@ std::expected<std::optional<Against>, int> compare(const Arguments& arguments, c
   if (!old) return std::unexpected(old.error());
   const std::string& tool = now.options.tool;
   auto change = core::diff(only_tool(old->manifest, tool), only_tool(now.manifest, tool));
-  if (!change) return std::unexpected(report(change.error(), now.source(), arguments, output));
+  if (!change) {
+    const bool is_old = change.error().side == core::GrantChange::Side::before;
+    return std::unexpected(report(change.error().mistakes, is_old ? old->source() : now.source(),
+                                  arguments, output));
+  }
   // Indices of what only_tool left out mean something else in the whole manifest.
   if (!tool.empty()) {
     std::erase_if(change->tools, [&](const core::ToolChange& one) { return one.tool != tool; });

@@ -122,7 +122,7 @@ Wider wider_of(const ReportInput& input) {
   Wider out;
   if (input.change == nullptr) return out;
   for (const GrantChange& change : input.change->server) {
-    if (change.kind == GrantChange::Kind::widened) out.emplace(print(change.capability), &change);
+    if (change.kind == GrantChange::Kind::widened) out.emplace(print(change.subject()), &change);
   }
   return out;
 }
@@ -167,7 +167,8 @@ std::map<std::string, ToolNews> news_of(const ReportInput& input) {
     news.is_new = tool.presence == core::ToolChange::Presence::added;
     for (const GrantChange& change : tool.changes) {
       if (change.kind == GrantChange::Kind::narrowed) continue;
-      news.wider.insert(print(change.capability));
+      news.wider.insert(print(change.subject()));
+      if (change.side() == GrantChange::Side::before) continue;  // its lines are the old ones
       // The tool's grant is what its declarations come to; these are the ones to mark.
       for (const std::uint32_t index : change.origins) {
         if (index >= input.manifest.declared.size()) continue;
@@ -216,33 +217,31 @@ std::vector<ToolRow> tools_of(const ReportInput& input) {
 
 // ---- changes and limits -------------------------------------------------------------------------
 
-// A bound that is gone is a widening whose capability only the old side has.
-bool is_gone(const ReportInput& input, const GrantChange& change) {
-  if (change.kind != GrantChange::Kind::widened) return false;
-  const auto* limit = std::get_if<LimitCapability>(&change.capability);
-  if (limit != nullptr) return lower::limit_of(input.policy, limit->kind).is_default;
-  const auto* assertion = std::get_if<core::AssertCapability>(&change.capability);
-  if (assertion == nullptr) return false;
-  return std::ranges::none_of(input.policy.assertions,
-                              [&](const auto& g) { return g.capability.id == assertion->id; });
+// A bound that is gone is a widening that only the old side has.
+bool is_gone(const GrantChange& change) {
+  return change.kind == GrantChange::Kind::widened && !change.after;
 }
 
-Change change_of(const ReportInput& input, const GrantChange& change, std::string_view tool) {
+Change change_of(const GrantChange& change, std::string_view tool) {
   return {.kind = change.kind,
           .tool = escape_for_terminal(tool),
-          .capability = escape_for_terminal(print(change.capability)),
-          .meaning = describe(change.capability),
-          .before = change.before ? escape_for_terminal(print(*change.before)) : std::string(),
-          .is_gone = tool.empty() && is_gone(input, change)};
+          .capability = escape_for_terminal(print(change.subject())),
+          .meaning = describe(change.subject()),
+          .before = change.before && change.side() == GrantChange::Side::after
+                        ? escape_for_terminal(print(*change.before))
+                        : std::string(),
+          .is_gone = tool.empty() && is_gone(change)};
 }
 
 void add_changes(const ReportInput& input, GrantChange::Kind kind, Report& out) {
   for (const GrantChange& change : input.change->server) {
-    if (change.kind == kind) out.changes.push_back(change_of(input, change, ""));
+    if (change.kind == kind) out.changes.push_back(change_of(change, ""));
   }
   for (const core::ToolChange& tool : input.change->tools) {
+    const bool every = tool.presence == core::ToolChange::Presence::every;
     for (const GrantChange& change : tool.changes) {
-      if (change.kind == kind) out.changes.push_back(change_of(input, change, tool.tool));
+      if (change.kind != kind) continue;
+      out.changes.push_back(change_of(change, every ? "serverCapabilities" : tool.tool));
     }
   }
 }

@@ -149,20 +149,20 @@ TEST(ReportTest, APromiseThatNobodyVerifiesIsNotEnforced) {
 core::ManifestDiff some_change() {
   core::ManifestDiff change;
   change.server = {
-      {.kind = GrantChange::Kind::narrowed, .capability = capability("exec:spawn:git")},
+      {.kind = GrantChange::Kind::narrowed, .before = capability("exec:spawn:git")},
       {.kind = GrantChange::Kind::widened,
-       .capability = capability("fs:write:/srv/**"),
        .before = capability("fs:read:/srv/**"),
+       .after = capability("fs:write:/srv/**"),
        .origins = {0}},
-      {.kind = GrantChange::Kind::widened, .capability = capability("limit:memory:64M")}};
+      {.kind = GrantChange::Kind::widened, .before = capability("limit:memory:64M")}};
   change.tools = {{.tool = "gone", .presence = core::ToolChange::Presence::removed, .changes = {}},
                   {.tool = "t",
                    .presence = core::ToolChange::Presence::added,
                    .changes = {{.kind = GrantChange::Kind::widened,
-                                .capability = capability("fs:write:/srv/**"),
+                                .after = capability("fs:write:/srv/**"),
                                 .origins = {0}},
                                {.kind = GrantChange::Kind::moved,
-                                .capability = capability("env:inject:KEY"),
+                                .after = capability("env:inject:KEY"),
                                 .origins = {1}}}}};
   return change;
 }

@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import subprocess
+import time
 import unittest
 from unittest import mock
 
@@ -446,7 +447,9 @@ class Package(InstallCase):
         self.approve()
         # What changed a moment ago is read each time.
         marks = os.path.join(self.home, ".local/state/capgate/approved")
+        deadline = time.monotonic() + launch.SECONDS
         while not any(name.endswith(".mark") for name in os.listdir(marks)):
+            self.assertLess(time.monotonic(), deadline, "it is read each time")
             self.runs()
         self.runs()
         with open(self.file(), "a", encoding="utf-8") as file:
