@@ -166,7 +166,7 @@ bool may_have_comments(const Format& format) {
 // Where relative paths of a file start.
 std::string directory_of(const std::string& file) {
   const std::size_t slash = file == "-" ? std::string::npos : file.find_last_of('/');
-  const std::string named = slash == std::string::npos ? "" : file.substr(0, slash);
+  std::string named = slash == std::string::npos ? "" : file.substr(0, slash);
   if (file.starts_with('/')) return named;
   std::array<char, PATH_MAX> here{};
   if (::getcwd(here.data(), here.size()) == nullptr) return "";

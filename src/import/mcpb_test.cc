@@ -134,8 +134,8 @@ TEST(Mcpb, PathsOfTheHomeAreReadAndTheHomeItselfIsNot) {
   EXPECT_EQ(granted(manifest("", R"(, "args": ["${HOME}", "${HOME}/../other"])")),
             "fs:read:${BUNDLE}/**");
   // What looks like a refinement is a part of a name, or nothing.
-  EXPECT_FALSE(
-      granted(manifest("", R"(, "args": ["${HOME}/.bashrc?unsafe=true"])")).contains(".bashrc?"));
+  EXPECT_EQ(granted(manifest("", R"(, "args": ["${HOME}/.bashrc?unsafe=true"])")),
+            "fs:read:\"${HOME}/.bashrc?unsafe=true\" fs:read:${BUNDLE}/**");
   EXPECT_EQ(granted(manifest("", R"(, "args": ["${HOME}/a\"?b"])")), "fs:read:${BUNDLE}/**");
 }
 

@@ -217,7 +217,7 @@ class Reader {
   std::string value_of(Value input) {
     const std::string value = in_.text(input, "value", Need::optional);
     if (!value.empty()) return replaced(input, value);
-    const std::string fixed = in_.text(input, "default", Need::optional);
+    std::string fixed = in_.text(input, "default", Need::optional);
     if (!fixed.empty() && format_of(input) != "filepath") return fixed;
     const std::string key = key_of(input);
     if (key.empty() || format_of(input) == "boolean") return {};

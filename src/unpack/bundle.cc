@@ -66,6 +66,8 @@ class Running {
   Running(pid_t pid, sys::Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
+  Running(Running&&) = delete;
+  Running& operator=(Running&&) = delete;
   ~Running() { (void)end(); }
 
   // Its wait status, or -1. Kills it, if it still runs.
