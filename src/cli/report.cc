@@ -105,8 +105,8 @@ std::expected<std::optional<Against>, int> compare(const Arguments& arguments, c
   auto change = core::diff(only_tool(old->manifest, tool), only_tool(now.manifest, tool));
   if (!change) {
     const bool is_old = change.error().side == core::GrantChange::Side::before;
-    return std::unexpected(report(change.error().mistakes, is_old ? old->source() : now.source(),
-                                  arguments, output));
+    return std::unexpected(
+        report(change.error().mistakes, is_old ? old->source() : now.source(), arguments, output));
   }
   // Indices of what only_tool left out mean something else in the whole manifest.
   if (!tool.empty()) {

@@ -148,13 +148,12 @@ TEST(ReportTest, APromiseThatNobodyVerifiesIsNotEnforced) {
 // What a diff of two manifests says, by hand.
 core::ManifestDiff some_change() {
   core::ManifestDiff change;
-  change.server = {
-      {.kind = GrantChange::Kind::narrowed, .before = capability("exec:spawn:git")},
-      {.kind = GrantChange::Kind::widened,
-       .before = capability("fs:read:/srv/**"),
-       .after = capability("fs:write:/srv/**"),
-       .origins = {0}},
-      {.kind = GrantChange::Kind::widened, .before = capability("limit:memory:64M")}};
+  change.server = {{.kind = GrantChange::Kind::narrowed, .before = capability("exec:spawn:git")},
+                   {.kind = GrantChange::Kind::widened,
+                    .before = capability("fs:read:/srv/**"),
+                    .after = capability("fs:write:/srv/**"),
+                    .origins = {0}},
+                   {.kind = GrantChange::Kind::widened, .before = capability("limit:memory:64M")}};
   change.tools = {{.tool = "gone", .presence = core::ToolChange::Presence::removed, .changes = {}},
                   {.tool = "t",
                    .presence = core::ToolChange::Presence::added,
