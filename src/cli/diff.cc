@@ -1,13 +1,181 @@
-// capgate diff: to come.
+// capgate diff: what a change lets a server do that it could not do before.
+#include "core/diff.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <list>
+
+#include "base/format.h"
 #include "cli/commands.h"
+#include "cli/diff_sources.h"
 #include "cli/exit.h"
-#include "cli/load.h"
+#include "review/diff_print.h"
+#include "review/sarif.h"
+#include "sys/file.h"
 
 namespace capgate::cli {
 namespace {
 
-int run(const Arguments&, Output& output) {
-  return usage_error("diff is not built yet", "see capgate --help", output);
+constexpr Option options[] = {
+    set_option,
+    {.name = "--strict", .help = "exit 5 also where a tool may do what only others could"},
+    json_option,
+    {.name = "--markdown", .help = "the text of a pull request comment, on stdout"},
+    {.name = "--sarif", .help = "SARIF 2.1.0 on stdout, for code scanning"},
+};
+
+Colour stdout_colour() {
+  const char* no_colour = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  if (no_colour != nullptr && *no_colour != '\0') return Colour::off;
+  if (term == nullptr || std::string_view(term) == "dumb") return Colour::off;
+  return sys::is_terminal(1) ? Colour::on : Colour::off;
+}
+
+using Servers = std::vector<DiffServer>;
+
+struct Pair {
+  const DiffServer* before = nullptr;
+  const DiffServer* after = nullptr;
+};
+
+// By name; two manifests are the same server, even under another name.
+std::vector<Pair> pair_up(const Servers& before, const Servers& after) {
+  if (before.size() == 1 && after.size() == 1) return {{&before.front(), &after.front()}};
+  std::vector<Pair> out;
+  const auto find = [](const Servers& in, const std::string& name) -> const DiffServer* {
+    const auto it = std::ranges::find(in, name, &DiffServer::name);
+    return it == in.end() ? nullptr : &*it;
+  };
+  for (const DiffServer& server : before) out.push_back({&server, find(after, server.name)});
+  for (const DiffServer& server : after) {
+    if (find(before, server.name) == nullptr) out.push_back({nullptr, &server});
+  }
+  std::ranges::sort(out, {}, [](const Pair& pair) {
+    return std::string_view((pair.after != nullptr ? pair.after : pair.before)->name);
+  });
+  return out;
+}
+
+class Comparer {
+ public:
+  Comparer(const Arguments& arguments, const core::Symbols& symbols, Output& output)
+      : arguments_(arguments), symbols_(symbols), output_(output) {}
+
+  std::expected<review::ShownServer, int> compare(const Pair& pair) {
+    const core::Manifest nothing;
+    const core::Manifest& before = pair.before ? pair.before->loaded.manifest : nothing;
+    const core::Manifest& after = pair.after ? pair.after->loaded.manifest : nothing;
+    auto change = core::diff(before, after);
+    if (!change) {  // each was merged when it was read
+      const bool is_after = change.error().side == core::GrantChange::Side::after;
+      const Loaded& loaded = (is_after ? pair.after : pair.before)->loaded;
+      return std::unexpected(report(change.error().mistakes, loaded.source(), arguments_, output_));
+    }
+    return review::show({.name = (pair.after ? pair.after : pair.before)->name,
+                         .before = side(pair.before),
+                         .after = side(pair.after),
+                         .diff = *std::move(change),
+                         .symbols = &symbols_});
+  }
+
+ private:
+  review::DiffSide side(const DiffServer* server) {
+    if (server == nullptr) return {};
+    const Source* source = nullptr;
+    if (server->has_places) source = &sources_.emplace_back(server->loaded.source());
+    return {.manifest = &server->loaded.manifest, .source = source, .file = server->file};
+  }
+
+  const Arguments& arguments_;
+  const core::Symbols& symbols_;
+  Output& output_;
+  std::list<Source> sources_;
+};
+
+std::vector<std::string> names_of(const core::Symbols& symbols, const Servers& before,
+                                  const Servers& after) {
+  std::vector<std::string> used;
+  for (const Servers* side : {&before, &after}) {
+    for (const DiffServer& server : *side) {
+      const auto& names = server.loaded.manifest.used_variables;
+      used.insert(used.end(), names.begin(), names.end());
+    }
+  }
+  std::vector<std::string> out = symbols.names();
+  // HOME has a stand-in in any case: it is what credential files are measured by.
+  std::erase_if(
+      out, [&](const std::string& name) { return std::ranges::find(used, name) == used.end(); });
+  std::ranges::sort(out);
+  return out;
+}
+
+std::expected<void, int> check_used(const Arguments& arguments, const Servers& before,
+                                    const Servers& after, Output& output) {
+  std::vector<std::string> used;
+  for (const Servers* side : {&before, &after}) {
+    for (const DiffServer& server : *side) {
+      const auto& names = server.loaded.manifest.used_variables;
+      used.insert(used.end(), names.begin(), names.end());
+    }
+  }
+  return check_bindings(arguments, used, output);
+}
+
+int finish(const std::vector<review::ShownServer>& servers, const review::DiffFacts& facts,
+           const Arguments& arguments, Output& output) {
+  if (arguments.has("--json")) {
+    output.out += review::diff_json(servers, facts);
+  } else if (arguments.has("--markdown")) {
+    output.out += review::diff_markdown(servers, facts);
+  } else if (arguments.has("--sarif")) {
+    output.out += review::print_sarif({.rules = review::diff_rules(),
+                                       .findings = review::diff_findings(servers),
+                                       .suppressed = {}});
+  } else {
+    output.out += review::diff_text(servers, stdout_colour());
+    for (const std::string& name : facts.unbound) {
+      output.err +=
+          format("note: ${{{}}} is compared by its name; --set {}=VALUE binds it\n", name, name);
+    }
+  }
+  const bool strict = arguments.has("--strict");
+  const bool fails = std::ranges::any_of(servers, [&](const review::ShownServer& server) {
+    return server.verdict == review::Verdict::more ||
+           (strict && server.verdict == review::Verdict::moved);
+  });
+  return fails ? Exit::widened : Exit::ok;
+}
+
+int run(const Arguments& arguments, Output& output) {
+  const auto formats =
+      std::ranges::count_if(std::to_array<std::string_view>({"--json", "--markdown", "--sarif"}),
+                            [&](std::string_view name) { return arguments.has(name); });
+  if (formats > 1) {
+    return usage_error("--json, --markdown and --sarif are three formats", "give one of them",
+                       output);
+  }
+  core::Symbols symbols;
+  Servers sides[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto source = read_source(arguments.operands[i], output);
+    if (!source) return source.error();
+    auto servers = read_servers(*source, arguments, symbols, output);
+    if (!servers) return servers.error();
+    sides[i] = *std::move(servers);
+  }
+  if (const auto used = check_used(arguments, sides[0], sides[1], output); !used) {
+    return used.error();
+  }
+  std::vector<review::ShownServer> shown;
+  Comparer comparer(arguments, symbols, output);
+  for (const Pair& pair : pair_up(sides[0], sides[1])) {
+    auto server = comparer.compare(pair);
+    if (!server) return server.error();
+    shown.push_back(*std::move(server));
+  }
+  return finish(shown, {.unbound = names_of(symbols, sides[0], sides[1]), .notes = {}}, arguments,
+                output);
 }
 
 }  // namespace
@@ -15,13 +183,22 @@ int run(const Arguments&, Output& output) {
 Command diff_command() {
   return {
       .name = "diff",
-      .operands = "FILE",
+      .operands = "OLD NEW",
       .summary = "Say what a change of a manifest lets a server do that it could not do before.",
-      .least_operands = 1,
-      .most_operands = 1,
-      .options = {},
-      .details = {},
-      .examples = {},
+      .least_operands = 2,
+      .most_operands = 2,
+      .options = options,
+      .details =
+          "OLD and NEW are manifests (JSON or YAML; - is standard input), files of a git revision\n"
+          "(REV:path, REV:./path from here, :path as staged), or a capgate.lock. /dev/null is no\n"
+          "manifest. What is compared is what they allow, not their text. ${NAME} that --set does\n"
+          "not bind is compared by its name.\n"
+          "Exit: 0 nothing widened, 2 usage, 3 unreadable, 4 mistakes, 5 the server may do more.",
+      .examples =
+          "  capgate diff old.json new.json\n"
+          "  capgate diff main:github.json github.json --markdown\n"
+          "  capgate diff HEAD:./github.json github.json --sarif\n"
+          "  capgate diff /dev/null github.json --json",
       .run = run};
 }
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/diagnostics_json.h"
 #include "cli/exit.h"
+#include "cli/load_symbolic.h"
 #include "core/prepare.h"
 #include "core/variables.h"
 #include "sys/file.h"
@@ -82,9 +83,17 @@ std::string manifest_of(const std::vector<std::string>& allow) {
   return std::move(json).take() + "\n";
 }
 
+// What the values of variables are, and what stands for those that have none (null: a mistake).
+struct Values {
+  core::Bindings bindings;
+  core::Symbols* symbols = nullptr;
+};
+
 std::expected<Loaded, int> parse_loaded(Loaded loaded, const Arguments& arguments,
-                                        const core::Bindings& bindings, Output& output) {
-  auto manifest = core::parse_manifest(*loaded.document, bindings);
+                                        const Values& values, Output& output) {
+  auto manifest = values.symbols != nullptr
+                      ? core::parse_manifest(*loaded.document, values.bindings, *values.symbols)
+                      : core::parse_manifest(*loaded.document, values.bindings);
   if (!manifest) {
     return std::unexpected(report(manifest.error(), loaded.source(), arguments, output));
   }
@@ -93,7 +102,7 @@ std::expected<Loaded, int> parse_loaded(Loaded loaded, const Arguments& argument
 }
 
 std::expected<Loaded, int> load_allowed(const Arguments& arguments, const Wanted& wanted,
-                                        const core::Bindings& bindings, Output& output) {
+                                        const Values& values, Output& output) {
   Loaded loaded{.name = "--allow"};
   auto document = text::parse_json(manifest_of(wanted.allow));
   if (!document) {  // a word that is not UTF-8
@@ -101,24 +110,24 @@ std::expected<Loaded, int> load_allowed(const Arguments& arguments, const Wanted
     return std::unexpected(report(document.error(), source, arguments, output));
   }
   loaded.document = std::make_unique<text::Document>(*std::move(document));
-  return parse_loaded(std::move(loaded), arguments, bindings, output);
+  return parse_loaded(std::move(loaded), arguments, values, output);
 }
 
 std::expected<Loaded, int> load_capabilities(const Arguments& arguments, const Wanted& wanted,
-                                             const core::Bindings& bindings, Output& output) {
+                                             const Values& values, Output& output) {
   if (wanted.document) {
     return parse_loaded({.name = wanted.document_name, .document = wanted.document}, arguments,
-                        bindings, output);
+                        values, output);
   }
-  if (wanted.manifest.empty()) return load_allowed(arguments, wanted, bindings, output);
+  if (wanted.manifest.empty()) return load_allowed(arguments, wanted, values, output);
   Loaded loaded{.name = wanted.manifest == "-" ? "<stdin>" : wanted.manifest};
   auto document = load_document(wanted.manifest, arguments, output);
   if (!document) return std::unexpected(document.error());
   loaded.document = *std::move(document);
-  auto parsed = parse_loaded(std::move(loaded), arguments, bindings, output);
+  auto parsed = parse_loaded(std::move(loaded), arguments, values, output);
   if (!parsed || wanted.allow.empty()) return parsed;
 
-  auto allowed = load_allowed(arguments, wanted, bindings, output);
+  auto allowed = load_allowed(arguments, wanted, values, output);
   if (!allowed) return allowed;
   for (core::Declared& declared : allowed->manifest.declared) {
     declared.where = Span::nowhere();  // it stands in no file
@@ -157,7 +166,7 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
   for (const core::Binding& binding : wanted.variables) {
     if (core::first_value(all, binding.name).empty()) all.push_back(binding);
   }
-  auto started = load_capabilities(arguments, wanted, all, output);
+  auto started = load_capabilities(arguments, wanted, {.bindings = all}, output);
   if (!started) return std::unexpected(started.error());
   Loaded loaded = *std::move(started);
   if (const auto mistake = core::find_binding_mistake(*bindings, loaded.manifest, "--set ")) {
@@ -181,6 +190,40 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
   loaded.options.home = core::host_path(*bindings, "HOME");
   loaded.options.runtime_dir = core::host_path(*bindings, "XDG_RUNTIME_DIR");
   return loaded;
+}
+
+std::expected<Loaded, int> load_symbolic(const Arguments& arguments, const Wanted& wanted,
+                                         core::Symbols& symbols, Output& output) {
+  auto bindings = read_bindings(arguments, output);
+  if (!bindings) return std::unexpected(bindings.error());
+  for (const core::Binding& binding : wanted.variables) {
+    if (core::first_value(*bindings, binding.name).empty()) bindings->push_back(binding);
+  }
+  auto started = load_capabilities(arguments, wanted,
+                                   {.bindings = *std::move(bindings), .symbols = &symbols}, output);
+  if (!started) return started;
+  auto policy = core::make_policy(started->manifest, {.tool = {}, .seal = wanted.seal});
+  if (policy) {
+    started->policy = *std::move(policy);
+    return started;
+  }
+  for (Diagnostic& mistake : policy.error()) {
+    mistake.message = symbols.show(mistake.message);
+    mistake.help = symbols.show(mistake.help);
+  }
+  return std::unexpected(report(policy.error(), started->source(), arguments, output));
+}
+
+std::expected<void, int> check_bindings(const Arguments& arguments,
+                                        const std::vector<std::string>& used_variables,
+                                        Output& output) {
+  const auto bindings = read_bindings(arguments, output);
+  if (!bindings) return std::unexpected(bindings.error());
+  core::Manifest all;
+  all.used_variables = used_variables;
+  const auto mistake = core::find_binding_mistake(*bindings, all, "--set ");
+  if (!mistake) return {};
+  return std::unexpected(usage_error(mistake->message, mistake->help, output));
 }
 
 int report(const Diagnostics& diagnostics, const Source& source, const Arguments& arguments,

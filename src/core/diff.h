@@ -1,14 +1,13 @@
 // What one manifest grants that another one does not: the review of a change, as a value.
 //
-//   const ManifestDiff change = diff(before, after);
-//   change.is_wider()                  -> true
-//   print(change.server[0].capability) -> "net:connect:evil.example:443"
+//   const ManifestDiff change = *diff(before, after);
+//   change.is_wider()                      -> true
+//   print(change.server[0].subject())      -> "net:connect:evil.example:443"
 //
 // Semantic: the same grants in another order or spelling are no change, since both sides are merged
-// first. Costs n log n.
+// first and grants are compared by what they allow (core/holdings.h). Costs n log n.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,22 +22,31 @@ struct GrantChange {
   enum class Kind : unsigned char {
     widened,   // more than before: a grant, a bigger limit, a bound that is gone
     narrowed,  // less than before
-    moved,     // of one tool: it may do what before only others of the same server could
+    moved,     // of a tool: it may do what before only others of the same server could
   };
   Kind kind = Kind::widened;
-  // The grant of the new side; where it is gone, that of the old side.
-  Capability capability;
-  // What it was before, where it is the same thing with another extent: a limit, fs:read that
-  // became fs:write, a host that lost its methods=.
+  // Both where it is the same thing with another extent: a limit, fs:read that became fs:write, a
+  // host that lost its methods=. A grant that is gone has no `after`, and neither has a bound that
+  // no longer holds.
   std::optional<Capability> before;
-  // Declarations that cause it, in the manifest that has it: the new one, or the old one where the
-  // grant is gone.
+  std::optional<Capability> after;
+  // The declarations of subject(), in the manifest that has it.
   Origins origins;
+
+  enum class Side : unsigned char { before, after };
+  // Where subject() and origins are from: of what widened the new side, of what narrowed the old
+  // one; the other side where that one has nothing.
+  [[nodiscard]] Side side() const;
+  [[nodiscard]] const Capability& subject() const;
 };
 
-// A tool that is on one side only has the other kinds of `presence`.
 struct ToolChange {
-  enum class Presence : unsigned char { both, added, removed };
+  enum class Presence : unsigned char {
+    both,
+    added,
+    removed,
+    every,  // serverCapabilities, which every tool has; `tool` is empty
+  };
   std::string tool;
   Presence presence = Presence::both;
   std::vector<GrantChange> changes;  // may be empty where the tool is new or gone
@@ -46,13 +54,20 @@ struct ToolChange {
 
 struct ManifestDiff {
   std::vector<GrantChange> server;  // of the whole server; never `moved`
-  std::vector<ToolChange> tools;    // those that changed, sorted by name
+  std::vector<ToolChange> tools;    // those that changed: every tool first, then sorted by name
 
-  [[nodiscard]] bool is_wider() const;  // the server may do something that it could not do before
+  [[nodiscard]] bool is_wider() const;   // the server may do something that it could not do before
+  [[nodiscard]] bool has_moved() const;  // a tool may, though the server as a whole could
   [[nodiscard]] bool is_empty() const;
 };
 
-// Both can be merged by themselves; the error is that of the one that cannot.
-[[nodiscard]] Checked<ManifestDiff> diff(const Manifest& before, const Manifest& after);
+// Fails where one of the two cannot be merged by itself; then `mistakes` are that one's.
+struct DiffError {
+  GrantChange::Side side = GrantChange::Side::before;
+  Diagnostics mistakes;
+};
+
+[[nodiscard]] std::expected<ManifestDiff, DiffError> diff(const Manifest& before,
+                                                          const Manifest& after);
 
 }  // namespace capgate::core

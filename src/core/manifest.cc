@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/provenance.h"
 #include "core/scope.h"
+#include "core/symbolic.h"
 
 namespace capgate::core {
 namespace {
@@ -31,6 +32,11 @@ class Reader {
         bindings_(bindings),
         home_(first_value(bindings, "HOME")),
         unbound_(unbound) {}
+  Reader(const text::Document& document, const Bindings& bindings, Symbols& symbols)
+      : Reader(document, bindings, Unbound::is_a_mistake) {
+    symbols_ = &symbols;
+    if (home_.empty()) home_ = symbols.directory("HOME");
+  }
 
   Checked<Manifest> read() {
     if (!root_.is(Kind::object)) {
@@ -198,7 +204,8 @@ class Reader {
     const auto names = variables_in(item.text());
     for (const std::string_view name : names) manifest_.used_variables.emplace_back(name);
     if (unbound_ == Unbound::is_left_out && !names.empty()) return;
-    auto parsed = parse_capability(item.text(), bindings_);
+    auto parsed = symbols_ != nullptr ? symbols_->parse(item.text(), bindings_)
+                                      : parse_capability(item.text(), bindings_);
     if (!parsed) {
       Diagnostic mistake = std::move(parsed).error();
       mistake.where = item.locate(mistake.where.begin, mistake.where.end);
@@ -229,8 +236,9 @@ class Reader {
 
   Value root_;
   const Bindings& bindings_;
-  std::string_view home_;
+  std::string home_;
   Unbound unbound_;
+  Symbols* symbols_ = nullptr;
   Manifest manifest_;
   Diagnostics mistakes_;
 };
@@ -250,6 +258,11 @@ std::string_view Manifest::owner(const Declared& capability) const {
 
 Checked<Manifest> parse_manifest(const text::Document& document, const Bindings& bindings) {
   return Reader(document, bindings, Reader::Unbound::is_a_mistake).read();
+}
+
+Checked<Manifest> parse_manifest(const text::Document& document, const Bindings& bindings,
+                                 Symbols& symbols) {
+  return Reader(document, bindings, symbols).read();
 }
 
 Checked<Manifest> outline_manifest(const text::Document& document) {

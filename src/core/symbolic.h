@@ -1,0 +1,50 @@
+// Variables that nobody bound, for those who compare or explain a manifest and never run it: each
+// ${NAME} is replaced by a stand-in that fits where it stands, and is printed as ${NAME} again.
+//
+//   Symbols symbols;
+//   parse_manifest(document, bindings, symbols)   fs:read:${REPO}/** is read as a path of its own
+//   symbols.show(print(capability))               -> "fs:read:${REPO}/**"
+//
+// A stand-in is equal to itself alone: two manifests that are read with the same Symbols can be
+// compared, and no manifest can spell one (that is a mistake). Ports and limits have no stand-in:
+// there a variable must be bound.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "core/capability.h"
+#include "core/grammar.h"
+#include "core/manifest.h"
+
+namespace capgate::core {
+
+class Symbols {
+ public:
+  // Like parse_capability, with stand-ins for what is not bound.
+  [[nodiscard]] Result<std::vector<Capability>> parse(std::string_view text,
+                                                      const Bindings& bindings);
+
+  // What stands for a directory that is not known, such as HOME.
+  [[nodiscard]] std::string directory(std::string_view name);
+
+  // Every stand-in in the text as ${NAME}.
+  [[nodiscard]] std::string show(std::string_view text) const;
+
+  // Names of which a stand-in was needed, in the order in which they were met.
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  enum class Form : unsigned char { directory, word, zone, name };
+  [[nodiscard]] std::string stand_in(std::string_view name, Form form);
+
+  std::vector<std::string> names_;
+};
+
+// Like parse_manifest of core/manifest.h. To compare and to explain, never to make a sandbox of it.
+[[nodiscard]] Checked<Manifest> parse_manifest(const text::Document& document,
+                                               const Bindings& bindings, Symbols& symbols);
+
+}  // namespace capgate::core

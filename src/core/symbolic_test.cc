@@ -1,0 +1,75 @@
+#include "core/symbolic.h"
+
+#include <gtest/gtest.h>
+
+#include "core/manifest.h"
+#include "support/manifests.h"
+
+namespace capgate::core {
+namespace {
+
+TEST(Symbolic, AVariableStandsForItselfAndIsPrintedAsItself) {
+  for (const std::string text :
+       {"fs:read:${REPO}/**", "fs:write:${REPO}", "fs:read:/home/${USER}/notes/*.md",
+        "fs:read:${A}/x/${B}", "net:connect:${HOST}:443", "net:connect:api.${DOMAIN}:443",
+        "net:connect:*.${DOMAIN}", "exec:spawn:${PROGRAM}", "env:read:${NAME}",
+        "ipc:connect:unix:${SOCKET}", "env:inject:T?to=${HOST}:443",
+        "net:connect:h:80?paths=/v1/${ORG}"}) {
+    Symbols symbols;
+    const auto parsed = symbols.parse(text, {});
+    ASSERT_TRUE(parsed) << text << ": " << parsed.error().message;
+    ASSERT_EQ(parsed->size(), 1U);
+    EXPECT_EQ(symbols.show(print(parsed->front())), text);
+  }
+}
+
+TEST(Symbolic, EqualExactlyToItself) {
+  Symbols symbols;
+  const auto parse = [&](std::string_view text) { return symbols.parse(text, {})->front(); };
+  EXPECT_EQ(parse("fs:read:${A}"), parse("fs:read:${A}"));
+  EXPECT_NE(parse("fs:read:${A}"), parse("fs:read:${B}"));
+  EXPECT_NE(parse("fs:read:${A}B"), parse("fs:read:${AB}"));
+  EXPECT_NE(parse("fs:read:${A}1"), parse("fs:read:${A}"));
+  EXPECT_NE(parse("fs:read:/${A}"), parse("fs:read:${A}"));
+  EXPECT_NE(parse("net:connect:${A}"), parse("net:connect:${A}.cg.test"));
+}
+
+TEST(Symbolic, WhatIsBoundKeepsItsValue) {
+  Symbols symbols;
+  const Bindings bindings = {{.name = "A", .values = {"/x", "/y"}}};
+  const auto parsed = symbols.parse("fs:read:${A}/${B}", bindings);
+  ASSERT_TRUE(parsed);
+  ASSERT_EQ(parsed->size(), 2U);
+  EXPECT_EQ(symbols.show(print(parsed->back())), "fs:read:/y/${B}");
+  EXPECT_EQ(symbols.names(), std::vector<std::string>{"B"});
+}
+
+TEST(Symbolic, NobodySpellsAStandIn) {
+  Symbols symbols;
+  const std::string name = symbols.directory("REPO");
+  EXPECT_FALSE(symbols.parse("fs:read:" + name, {}));
+  EXPECT_FALSE(symbols.parse("net:connect:CGunboundWORD0x0x0", {}));
+}
+
+TEST(Symbolic, NumbersMustBeBound) {
+  Symbols symbols;
+  for (const std::string text :
+       {"net:connect:h:${PORT}", "limit:memory:${MEMORY}", "fs:read:${a}"}) {
+    EXPECT_FALSE(symbols.parse(text, {})) << text;
+  }
+}
+
+TEST(Symbolic, OfAWholeManifest) {
+  Symbols symbols;
+  const auto document = support::json_document(
+      support::manifest_json({{"fs:read:${HOME}/notes", "fs:read:${HOME}/.ssh/config"}}));
+  const auto manifest = parse_manifest(document, {}, symbols);
+  ASSERT_TRUE(manifest);
+  EXPECT_EQ(manifest->home, symbols.directory("HOME"));
+  EXPECT_EQ(manifest->used_variables.size(), 2U);
+  const auto all = support::json_document(support::manifest_json({{"fs:read:${HOME}/**"}}));
+  EXPECT_FALSE(parse_manifest(all, {}, symbols)) << "a whole home directory, whichever it is";
+}
+
+}  // namespace
+}  // namespace capgate::core

@@ -1,0 +1,162 @@
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "review/diff_print.h"
+#include "review/markdown.h"
+
+namespace capgate::review {
+namespace {
+
+using Kind = core::GrantChange::Kind;
+using Presence = core::ToolChange::Presence;
+
+// A comment has a greatest size, and a person a greatest patience.
+constexpr std::size_t most_changes = 40;
+constexpr std::size_t most_tools = 40;
+constexpr std::size_t most_of_a_tool = 15;
+constexpr std::size_t most_servers = 20;
+
+std::string tools_and_places(const ShownChange& change) {
+  constexpr std::size_t most = 5;
+  std::vector<std::string> parts;
+  const std::vector<std::string> tools = tools_of(change);
+  std::string names;
+  for (std::size_t i = 0; i < std::min(tools.size(), most); ++i) {
+    names += format("{}{}", i == 0 ? "" : ", ",
+                    tools[i] == "every tool" ? tools[i] : markdown_code(tools[i]));
+  }
+  if (tools.size() > most) names += format(" and {} more", tools.size() - most);
+  if (!names.empty()) parts.push_back("for " + names);
+  const auto placed = std::ranges::find_if(
+      change.places, [](const ShownPlace& place) { return !place.name.empty(); });
+  if (placed != change.places.end()) {
+    parts.push_back(
+        format("at {}", markdown_code(format("{}:{}:{}", placed->name, placed->position.line,
+                                             placed->position.column))));
+  }
+  return join(parts, ", ");
+}
+
+void write_change(const ShownChange& change, std::string& out) {
+  const bool is_widened = change.kind == Kind::widened;
+  out += format("- It {}{}{}\\\n", is_widened ? "**" : "", markdown_text(change.sentence),
+                is_widened ? "**" : "");
+  out += format("  {}", markdown_code(change.capability));
+  const std::string& other =
+      change.side == core::GrantChange::Side::after ? change.before : change.after;
+  if (!other.empty()) {
+    out +=
+        format(" ({} {})", change.kind == Kind::narrowed ? "now" : "before", markdown_code(other));
+  }
+  const std::string where = tools_and_places(change);
+  out += where.empty() ? "\n" : format(", {}\n", where);
+}
+
+void write_group(const ShownServer& server, Kind kind, std::string_view title, std::string& out) {
+  std::size_t count = 0;
+  for (const ShownChange& change : server.changes) {
+    if (change.kind != kind) continue;
+    if (count == 0) out += format("\n### {}\n\n", title);
+    if (++count <= most_changes) write_change(change, out);
+  }
+  if (count > most_changes) {
+    out += format("- and {} more, which `capgate diff` lists\n", count - most_changes);
+  }
+}
+
+std::string tool_title(const ShownTool& tool) {
+  switch (tool.presence) {
+    case Presence::both: return markdown_code(tool.name);
+    case Presence::added: return markdown_code(tool.name) + " is new";
+    case Presence::removed: return markdown_code(tool.name) + " is gone";
+    case Presence::every: return "Every tool";
+  }
+  return {};
+}
+
+std::string_view tool_words(Kind kind) {
+  switch (kind) {
+    case Kind::widened: return "**new:** ";
+    case Kind::narrowed: return "no longer: ";
+    case Kind::moved: return "new for this tool, the server could do it already: ";
+  }
+  return {};
+}
+
+void write_tools(const ShownServer& server, std::string& out) {
+  if (server.tools.empty()) return;
+  out += "\n### Tool by tool\n\n";
+  for (std::size_t i = 0; i < std::min(server.tools.size(), most_tools); ++i) {
+    const ShownTool& tool = server.tools[i];
+    out += format("- {}\n", tool_title(tool));
+    for (std::size_t n = 0; n < std::min(tool.changes.size(), most_of_a_tool); ++n) {
+      const ShownChange& change = tool.changes[n];
+      out += format("  - {}{}\n", tool_words(change.kind), markdown_code(change.capability));
+    }
+    if (tool.changes.size() > most_of_a_tool) {
+      out += format("  - and {} more\n", tool.changes.size() - most_of_a_tool);
+    }
+  }
+  if (server.tools.size() > most_tools) {
+    out += format("- and {} more tools\n", server.tools.size() - most_tools);
+  }
+}
+
+void write_advice(std::span<const ShownServer> servers, std::string& out) {
+  const auto has = [&](Verdict verdict) {
+    return std::ranges::find(servers, verdict, &ShownServer::verdict) != servers.end();
+  };
+  if (has(Verdict::more)) {
+    out +=
+        "\n### What to do\n\n"
+        "Each line under \"What it may do now\" is a permission that the sandbox of the server "
+        "will "
+        "grant once this is merged.\n\n"
+        "- **Approve** if the change really needs each of them.\n"
+        "- **Ask for less** otherwise: the exact host, path or program instead of a wider one, "
+        "`fs:read` instead of `fs:write`, a secret that is sealed to its service "
+        "(`env:inject:NAME?to=HOST:PORT`) instead of held.\n";
+  } else if (has(Verdict::moved)) {
+    out +=
+        "\nThe server as a whole may do no more than before. Look at the tools above: each may now "
+        "do something that only other tools could.\n";
+  } else {
+    out += "\nNo server may do more than before: nothing here needs an approval.\n";
+  }
+}
+
+}  // namespace
+
+std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts& facts) {
+  std::string out = format("{}\n", markdown_marker);
+  std::size_t shown = 0;
+  for (const ShownServer& server : servers) {
+    if (++shown > most_servers) break;
+    out += format("## This change {}\n",
+                  verdict_words(server, format("**{}**", markdown_text(server.name))));
+    write_group(server, Kind::widened, "What it may do now and could not do before", out);
+    write_group(server, Kind::narrowed, "What became less", out);
+    write_tools(server, out);
+    out += '\n';
+  }
+  if (servers.size() > most_servers) {
+    out += format("## And {} more servers, which `capgate diff` lists\n",
+                  servers.size() - most_servers);
+  }
+  if (out.ends_with("\n\n")) out.pop_back();
+  write_advice(servers, out);
+  for (const std::string& note : facts.notes) out += format("\nNote: {}\n", markdown_text(note));
+  if (!facts.unbound.empty()) {
+    std::string names;
+    for (const std::string& name : facts.unbound) {
+      names += format("{}{}", names.empty() ? "" : ", ", markdown_code(format("${{{}}}", name)));
+    }
+    out +=
+        format("\nCompared by name, since their values are set where the server runs: {}\n", names);
+  }
+  out += "\n<sub>Compared by what the two versions allow, not by their text.</sub>\n";
+  return out;
+}
+
+}  // namespace capgate::review

@@ -1,0 +1,136 @@
+#include "review/diff_shown.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/ranges.h"
+#include "core/describe.h"
+
+namespace capgate::review {
+namespace {
+
+using core::Capability;
+using core::GrantChange;
+using Kind = GrantChange::Kind;
+
+class Shower {
+ public:
+  explicit Shower(const ServerDiff& server) : server_(server) {}
+
+  ShownChange show(const GrantChange& change) const {
+    const Capability& subject = change.subject();
+    ShownChange out{.kind = change.kind,
+                    .is_grant = !std::holds_alternative<core::LimitCapability>(subject) &&
+                                !std::holds_alternative<core::AssertCapability>(subject),
+                    .sentence = named(sentence(change)),
+                    .capability = named(print(subject)),
+                    .before = change.before ? named(print(*change.before)) : "",
+                    .after = change.after ? named(print(*change.after)) : "",
+                    .places = {},
+                    .side = change.side()};
+    const DiffSide& side =
+        change.side() == GrantChange::Side::after ? server_.after : server_.before;
+    for (const std::uint32_t origin : change.origins) {
+      if (side.manifest == nullptr || origin >= side.manifest->declared.size()) continue;
+      out.places.push_back(place(side, side.manifest->declared[origin]));
+    }
+    return out;
+  }
+
+ private:
+  std::string named(std::string text) const {
+    return server_.symbols == nullptr ? text : server_.symbols->show(text);
+  }
+
+  static ShownPlace place(const DiffSide& side, const core::Declared& declared) {
+    ShownPlace out{.name = {}, .file = side.file, .position = {}, .end = {}, .tool = {}};
+    if (declared.tool != core::Declared::whole_server) out.tool = side.manifest->owner(declared);
+    if (side.source == nullptr || declared.where == Span::nowhere()) return out;
+    out.name = side.source->name();
+    out.position = side.source->position(declared.where.begin);
+    out.end = side.source->position(declared.where.end);
+    return out;
+  }
+
+  static std::string sentence(const GrantChange& change) {
+    const std::string words = describe(change.subject());
+    if (std::holds_alternative<core::AssertCapability>(change.subject())) {
+      if (change.before && change.after)
+        return format("{} (before, it promised something else)", words);
+      return format("{} {}", change.kind == Kind::narrowed ? "now" : "no longer", words);
+    }
+    if (std::holds_alternative<core::LimitCapability>(change.subject())) {
+      const Capability& now = change.after ? *change.after : change.subject();
+      if (!change.after) return format("is no longer kept to a limit: {}", words);
+      if (!change.before) return format("is now kept to a limit: {}", describe(now));
+      return format("may now {} (before: {})", describe(now), limit_value(*change.before));
+    }
+    return format("{} {}", change.kind == Kind::narrowed ? "may no longer" : "may now", words);
+  }
+
+  static std::string limit_value(const Capability& limit) {
+    return core::print_limit_value(std::get<core::LimitCapability>(limit));
+  }
+
+  const ServerDiff& server_;
+};
+
+Verdict verdict_of(const core::ManifestDiff& diff) {
+  if (diff.is_wider()) return Verdict::more;
+  if (diff.has_moved()) return Verdict::moved;
+  return diff.is_empty() ? Verdict::same : Verdict::less;
+}
+
+}  // namespace
+
+ShownServer show(const ServerDiff& server) {
+  ShownServer out{.name = server.name,
+                  .file = server.after.file.empty() ? server.before.file : server.after.file,
+                  .is_new = server.before.manifest == nullptr,
+                  .is_gone = server.after.manifest == nullptr,
+                  .verdict = verdict_of(server.diff),
+                  .changes = {},
+                  .tools = {}};
+  const Shower shower(server);
+  for (const GrantChange& change : server.diff.server) out.changes.push_back(shower.show(change));
+  for (const core::ToolChange& tool : server.diff.tools) {
+    ShownTool shown{.name = tool.tool, .presence = tool.presence, .changes = {}};
+    for (const GrantChange& change : tool.changes) shown.changes.push_back(shower.show(change));
+    out.tools.push_back(std::move(shown));
+  }
+  return out;
+}
+
+std::string verdict_words(const ShownServer& server, std::string_view name) {
+  if (server.is_new) return format("adds the server {}", name);
+  if (server.is_gone) return format("removes the server {}", name);
+  switch (server.verdict) {
+    case Verdict::more: return format("lets the server {} do more", name);
+    case Verdict::moved:
+      return format("lets tools of the server {} do what only others of it could", name);
+    case Verdict::less: return format("lets the server {} do nothing more than before", name);
+    case Verdict::same: return format("does not alter what the server {} may do", name);
+  }
+  return {};
+}
+
+std::vector<std::string> tools_of(const ShownChange& change) {
+  std::vector<std::string> out;
+  for (const ShownPlace& place : change.places) {
+    const std::string name = place.tool.empty() ? "every tool" : place.tool;
+    if (!contains(out, name)) out.push_back(name);
+    if (out.size() == 100) break;  // a line that nobody reads, and a search that would grow
+  }
+  return out;
+}
+
+std::string_view kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::widened: return "widened";
+    case Kind::narrowed: return "narrowed";
+    case Kind::moved: return "moved";
+  }
+  return {};
+}
+
+}  // namespace capgate::review
