@@ -6,6 +6,7 @@
 #include <list>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "cli/commands.h"
 #include "cli/diff_sources.h"
 #include "cli/exit.h"
@@ -93,8 +94,7 @@ class Comparer {
   std::list<Source> sources_;
 };
 
-std::vector<std::string> names_of(const core::Symbols& symbols, const Servers& before,
-                                  const Servers& after) {
+std::vector<std::string> used_variables(const Servers& before, const Servers& after) {
   std::vector<std::string> used;
   for (const Servers* side : {&before, &after}) {
     for (const DiffServer& server : *side) {
@@ -102,24 +102,17 @@ std::vector<std::string> names_of(const core::Symbols& symbols, const Servers& b
       used.insert(used.end(), names.begin(), names.end());
     }
   }
-  std::vector<std::string> out = symbols.names();
-  // HOME has a stand-in in any case: it is what credential files are measured by.
-  std::erase_if(
-      out, [&](const std::string& name) { return std::ranges::find(used, name) == used.end(); });
-  std::ranges::sort(out);
-  return out;
+  sort_and_deduplicate(used);
+  return used;
 }
 
-std::expected<void, int> check_used(const Arguments& arguments, const Servers& before,
-                                    const Servers& after, Output& output) {
-  std::vector<std::string> used;
-  for (const Servers* side : {&before, &after}) {
-    for (const DiffServer& server : *side) {
-      const auto& names = server.loaded.manifest.used_variables;
-      used.insert(used.end(), names.begin(), names.end());
-    }
-  }
-  return check_bindings(arguments, used, output);
+std::vector<std::string> unbound_variables(const core::Symbols& symbols,
+                                           const std::vector<std::string>& used) {
+  std::vector<std::string> out = symbols.names();
+  // HOME has a stand-in in any case: it is what credential files are measured by.
+  std::erase_if(out, [&](const std::string& name) { return !contains(used, name); });
+  std::ranges::sort(out);
+  return out;
 }
 
 int finish(const std::vector<review::ShownServer>& servers, const review::DiffFacts& facts,
@@ -155,6 +148,9 @@ int run(const Arguments& arguments, Output& output) {
     return usage_error("--json, --markdown and --sarif are three formats", "give one of them",
                        output);
   }
+  if (arguments.operands[0] == "-" && arguments.operands[1] == "-") {
+    return usage_error("both sides are standard input", "name a file for one of them", output);
+  }
   core::Symbols symbols;
   Servers sides[2];
   for (std::size_t i = 0; i < 2; ++i) {
@@ -164,8 +160,9 @@ int run(const Arguments& arguments, Output& output) {
     if (!servers) return servers.error();
     sides[i] = *std::move(servers);
   }
-  if (const auto used = check_used(arguments, sides[0], sides[1], output); !used) {
-    return used.error();
+  const std::vector<std::string> used = used_variables(sides[0], sides[1]);
+  if (const auto checked = check_bindings(arguments, used, output); !checked) {
+    return checked.error();
   }
   std::vector<review::ShownServer> shown;
   Comparer comparer(arguments, symbols, output);
@@ -174,7 +171,7 @@ int run(const Arguments& arguments, Output& output) {
     if (!server) return server.error();
     shown.push_back(*std::move(server));
   }
-  return finish(shown, {.unbound = names_of(symbols, sides[0], sides[1]), .notes = {}}, arguments,
+  return finish(shown, {.unbound = unbound_variables(symbols, used), .notes = {}}, arguments,
                 output);
 }
 

@@ -20,7 +20,7 @@ namespace {
 using text::Kind;
 using text::Value;
 
-std::unexpected<int> unreadable(std::string_view name, std::string_view why, Output& output) {
+std::unexpected<int> cannot_read(std::string_view name, std::string_view why, Output& output) {
   output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(name), why);
   return std::unexpected(static_cast<int>(Exit::unreadable));
 }
@@ -129,12 +129,12 @@ std::expected<ReadSource, int> read_source(const std::string& word, Output& outp
   }
   if (names_revision(word)) {
     auto text = git_show(word);
-    if (!text) return unreadable(word, text.error(), output);
+    if (!text) return cannot_read(word, text.error(), output);
     return ReadSource{
         .name = word, .file = file_of_object(word), .text = text::share(*std::move(text))};
   }
   auto read = sys::read_file(word, text::largest_document);
-  if (!read) return unreadable(read.error().subject, sys::reason(read.error()), output);
+  if (!read) return cannot_read(read.error().subject, sys::reason(read.error()), output);
   const bool is_stdin = word == "-";
   return ReadSource{.name = is_stdin ? "<stdin>" : word,
                     .file = is_stdin ? "" : word,
@@ -168,6 +168,13 @@ std::expected<std::vector<DiffServer>, int> read_servers(const ReadSource& sourc
       out.push_back(*std::move(server));
     }
     return out;
+  }
+  const Value root = (*document)->root();
+  if (root.is(Kind::object) && root.find("provenance") && !root.find("tools")) {
+    return cannot_read(source.name,
+                       "it is an artifact of compile, which does not hold the capabilities that it "
+                       "was made of; compare the manifests",
+                       output);
   }
   auto loaded = load_symbolic(
       arguments, {.manifest = {}, .document = *std::move(document), .document_name = source.name},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "core/holdings.h"
 #include "core/merge.h"
 #include "core/policy.h"
 
@@ -16,14 +17,11 @@ using core::LimitCapability;
 using core::Manifest;
 
 // Only what merge() looks at.
-Manifest with(const Manifest& base, const std::vector<Capability>& more) {
+Manifest flat(const Manifest& manifest) {
   Manifest out;
-  out.home = base.home;
-  out.declared = base.declared;
+  out.home = manifest.home;
+  out.declared = manifest.declared;
   for (Declared& declared : out.declared) declared.tool = Declared::whole_server;
-  for (const Capability& capability : more) {
-    out.declared.push_back({.capability = capability, .where = Span::nowhere()});
-  }
   return out;
 }
 
@@ -41,23 +39,15 @@ bool is_same_bound(const Capability& a, const Capability& b) {
 
 std::vector<std::string> grants_beyond(const Manifest& base, const Manifest& wanted) {
   std::vector<std::string> out;
-  const auto users = core::merge(with(base, {}));
-  const auto projects = core::merge(with(wanted, {}));
+  const auto users = core::merge(flat(base));
+  const auto projects = core::merge(flat(wanted));
   if (!projects) return out;
-  std::vector<Capability> grants;
-  core::for_each_grant(*projects, [&](const Capability& capability, const core::Origins&) {
-    // An assertion is a promise, not a grant.
-    if (!std::holds_alternative<AssertCapability>(capability)) grants.push_back(capability);
+  const core::Policy nothing;
+  const core::Holdings held(users ? *users : nothing, base.home);
+  const core::Holdings* layers[] = {&held};
+  core::for_each_grant(*projects, [&](const Capability& grant, const core::Origins&) {
+    if (!users || !core::covers(layers, grant)) out.push_back(print(grant));
   });
-  const auto is_covered = [&](const std::vector<Capability>& more) {
-    if (!users) return false;
-    const auto both = core::merge(with(base, more));
-    return both && both->hash == users->hash;
-  };
-  if (is_covered(grants)) return out;
-  for (const Capability& grant : grants) {
-    if (!is_covered({grant})) out.push_back(print(grant));
-  }
   return out;
 }
 

@@ -29,7 +29,11 @@ TEST(Narrow, LessIsNotBeyond) {
   EXPECT_EQ(beyond({"fs:write:/w/**"}, {"fs:read:/w/a"}), "");
   EXPECT_EQ(beyond({"net:connect:*.example.com:443"}, {"net:connect:api.example.com:443"}), "");
   EXPECT_EQ(beyond({"net:connect:a.example:443"}, {"net:connect:a.example:443?methods=GET"}), "");
+  EXPECT_EQ(beyond({"net:connect:a.example:80?methods=GET,POST"},
+                   {"net:connect:a.example:80?methods=GET"}),
+            "");
   EXPECT_EQ(beyond({"limit:memory:1G"}, {"limit:memory:512M"}), "");
+  EXPECT_EQ(beyond({}, {"limit:memory:512M"}), "") << "a limit where there was none";
   EXPECT_EQ(beyond({"env:read:LANG", "exec:spawn:git"}, {"exec:spawn:git"}), "");
 }
 
@@ -51,6 +55,7 @@ TEST(Narrow, AValueThatWasSealedIsBeyondWhenItIsHeld) {
                                            "env:inject:TOKEN?to=a.example:443"};
   EXPECT_EQ(beyond(sealed, sealed), "");
   EXPECT_EQ(beyond(sealed, {"env:inject:TOKEN"}), "env:inject:TOKEN");
+  EXPECT_EQ(beyond(sealed, {"env:read:TOKEN"}), "env:read:TOKEN") << "the launcher's value is held";
 }
 
 TEST(Narrow, AnAssertionGrantsNothing) { EXPECT_EQ(beyond({}, {"assert:db.ro:\"text\""}), ""); }

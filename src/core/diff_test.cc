@@ -374,6 +374,30 @@ RC_GTEST_PROP(DiffProperty, WhatWidensOneWayNarrowsTheOther, ()) {
   RC_ASSERT(subjects(there, Kind::narrowed) == subjects(back, Kind::widened));
 }
 
+// ---- Cost
+// ----------------------------------------------------------------------------------------
+
+// `n` grants of all kinds on each side, one tool for each four of them, all different.
+Manifest large(std::size_t n, std::string_view side) {
+  std::vector<Strings> tools;
+  for (std::size_t i = 0; i < n; i += 4) {
+    tools.push_back({format("fs:read:/w/{}/{}/**", i % 100, i), format("fs:write:/w/{}{}", side, i),
+                     format("net:connect:h{}.{}.test:443", i, side),
+                     format("net:connect:*.x{}.test:80?paths=/{}{}", i % 10, side, i)});
+  }
+  return of(tools);
+}
+
+TEST(Diff, CostsAboutAsMuchMoreAsThereIsMore) {
+  const auto seconds = [](std::size_t n) {
+    const Manifest before = large(n, "a");
+    const Manifest after = large(n, "b");
+    return support::shortest_seconds([&] { EXPECT_TRUE(diff_of(before, after).is_wider()); });
+  };
+  const double ratio = seconds(8000) / seconds(1000);
+  EXPECT_LT(ratio, 24) << "eight times as much, with room for a busy machine; 64 is quadratic";
+}
+
 // What serverCapabilities and a tool have in two places holds as if it stood in one.
 RC_GTEST_PROP(DiffProperty, TwoLayersCoverWhatTheirUnionCovers, ()) {
   const Strings first = some_grants();

@@ -75,11 +75,13 @@ std::string tool_title(const ShownTool& tool) {
   return {};
 }
 
-std::string_view tool_words(Kind kind) {
-  switch (kind) {
-    case Kind::widened: return "**new:** ";
-    case Kind::narrowed: return "no longer: ";
-    case Kind::moved: return "new for this tool, the server could do it already: ";
+std::string tool_line(const ShownChange& change) {
+  const std::string code = markdown_code(change.capability);
+  if (!change.is_grant) return format("{} ({})", markdown_text(change.sentence), code);
+  switch (change.kind) {
+    case Kind::widened: return "**new:** " + code;
+    case Kind::narrowed: return "no longer: " + code;
+    case Kind::moved: return "new for this tool, the server could do it already: " + code;
   }
   return {};
 }
@@ -91,8 +93,7 @@ void write_tools(const ShownServer& server, std::string& out) {
     const ShownTool& tool = server.tools[i];
     out += format("- {}\n", tool_title(tool));
     for (std::size_t n = 0; n < std::min(tool.changes.size(), most_of_a_tool); ++n) {
-      const ShownChange& change = tool.changes[n];
-      out += format("  - {}{}\n", tool_words(change.kind), markdown_code(change.capability));
+      out += format("  - {}\n", tool_line(tool.changes[n]));
     }
     if (tool.changes.size() > most_of_a_tool) {
       out += format("  - and {} more\n", tool.changes.size() - most_of_a_tool);

@@ -65,7 +65,9 @@ class Shower {
       if (!change.before) return format("is now kept to a limit: {}", describe(now));
       return format("may now {} (before: {})", describe(now), limit_value(*change.before));
     }
-    return format("{} {}", change.kind == Kind::narrowed ? "may no longer" : "may now", words);
+    if (change.kind != Kind::narrowed) return format("may now {}", words);
+    if (!change.after) return format("may no longer {}", words);
+    return format("may no longer {}; what is left: {}", words, describe(*change.after));
   }
 
   static std::string limit_value(const Capability& limit) {
@@ -108,7 +110,7 @@ std::string verdict_words(const ShownServer& server, std::string_view name) {
     case Verdict::more: return format("lets the server {} do more", name);
     case Verdict::moved:
       return format("lets tools of the server {} do what only others of it could", name);
-    case Verdict::less: return format("lets the server {} do nothing more than before", name);
+    case Verdict::less: return format("does not let the server {} do more", name);
     case Verdict::same: return format("does not alter what the server {} may do", name);
   }
   return {};

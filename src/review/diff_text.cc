@@ -75,7 +75,7 @@ void write_tool(const ShownTool& tool, Colour colour, std::string& out) {
   out += format("  {}{}\n", name, notes[static_cast<std::size_t>(tool.presence)]);
   for (const ShownChange& change : tool.changes) {
     out += format("    {} {}{}\n", sign_of(change.kind, colour),
-                  escape_for_terminal(change.capability),
+                  escape_for_terminal(change.is_grant ? change.capability : change.sentence),
                   change.kind == Kind::moved ? "  (the server could already)" : "");
   }
 }
