@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/exit.h"
+#include "cli/load_symbolic.h"
 #include "review/lint.h"
 #include "sys/file.h"
 #include "text/json_or_yaml.h"
@@ -93,6 +94,20 @@ CheckedFile check_file(const Arguments& arguments, const std::string& operand,
   if (for_programs) how.options.emplace_back("--json", "");
   Output said;
   auto loaded = load(how, {.manifest = operand}, said);
+  // What nobody bound stands for itself: a manifest is reviewed before anyone runs it. What only a
+  // bound one has (--tool, --validators) is not asked for then.
+  if (!loaded && loaded.error() == Exit::compile_error && operand != "-" &&
+      !arguments.has("--tool") && !arguments.has("--validators")) {
+    core::Symbols symbols;
+    Output unused;
+    auto symbolic =
+        load_symbolic(how, {.manifest = operand, .seal = arguments.has("--seal")}, symbols, unused);
+    if (symbolic && !symbols.names().empty()) {
+      out.loaded = *std::move(symbolic);
+      out.symbols = std::move(symbols);
+      return out;
+    }
+  }
   output.err += said.err;
   if (loaded) {
     out.loaded = *std::move(loaded);
@@ -101,6 +116,16 @@ CheckedFile check_file(const Arguments& arguments, const std::string& operand,
     out.said = std::move(said.out);
   }
   return out;
+}
+
+// With ${NAME} where a variable was not bound.
+Finding shown(Finding finding, const core::Symbols& symbols) {
+  if (symbols.names().empty()) return finding;
+  for (std::string* text :
+       {&finding.message, &finding.help, &finding.identity, &finding.capability}) {
+    *text = symbols.show(*text);
+  }
+  return finding;
 }
 
 std::optional<std::uint64_t> number_at(text::Value value, std::string_view key) {
@@ -168,10 +193,11 @@ std::expected<CheckReport, int> check_files(const Arguments& arguments, Output& 
     CheckedFile each = check_file(arguments, operand, directory, output);
     if (each.code == Exit::usage) return std::unexpected(each.code);
     if (each.loaded) {
-      std::ranges::move(review::lint({.manifest = each.loaded->manifest,
-                                      .document = *each.loaded->document,
-                                      .file = each.file}),
-                        std::back_inserter(findings));
+      for (Finding& finding : review::lint({.manifest = each.loaded->manifest,
+                                            .document = *each.loaded->document,
+                                            .file = each.file})) {
+        findings.push_back(shown(std::move(finding), each.symbols));
+      }
     }
     out.files.push_back(std::move(each));
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/load.h"
+#include "core/symbolic.h"
 #include "review/finding.h"
 #include "review/ignore.h"
 
@@ -22,8 +23,9 @@ struct CheckedFile {
   std::string name;  // as it was given
   std::string file;  // as findings name it: relative to the working directory, if it lies there
   std::optional<Loaded> loaded;
-  int code = 0;      // why there is nothing loaded
-  std::string said;  // its mistakes as JSON, where programs read them
+  core::Symbols symbols = {};  // of variables that are not bound
+  int code = 0;                // why there is nothing loaded
+  std::string said;            // its mistakes as JSON, where programs read them
 };
 
 struct CheckReport {

@@ -57,6 +57,9 @@ void show_file(const CheckReport& report, const CheckedFile& file, Output& outpu
              count(manifest.tools.size(), "tool"), count(manifest.declared.size(), "capability"),
              count(core::policy_lines(file.loaded->policy).size(), "grant"));
   for (const std::string& note : manifest.notes) output.err += format("note: {}\n", note);
+  for (const std::string& name : file.symbols.names()) {
+    output.err += format("note: ${{{0}}} is not bound: --set {0}=VALUE\n", name);
+  }
 }
 
 void write_finding(JsonWriter& json, const Finding& finding) {
@@ -93,7 +96,12 @@ void write_file(JsonWriter& json, const CheckedFile& file) {
   json.key("declared").number(loaded.manifest.declared.size());
   json.key("grants").number(core::policy_lines(loaded.policy).size());
   json.key("manifestHash").string(loaded.manifest.hash);
-  json.key("policyHash").string(loaded.policy.hash);
+  // What it is depends on the values.
+  json.key("policyHash");
+  file.symbols.names().empty() ? json.string(loaded.policy.hash) : json.null();
+  json.key("unbound").begin_array();
+  for (const std::string& name : file.symbols.names()) json.string(name);
+  json.end_array();
 }
 
 void print_one(const CheckReport& report, Output& output) {
