@@ -39,7 +39,7 @@ struct Parties {
 };
 
 std::string words(const Parties& parties) {
-  if (parties.everybody) return "every host";
+  if (parties.everybody) return "hosts that anybody can have";
   std::string out;
   std::size_t count = 0;
   for (const std::string& site : parties.sites) {
