@@ -62,7 +62,7 @@ constexpr Attempt attempts[] = {
      [] {
        char byte = 0;
        iovec here{.iov_base = &byte, .iov_len = 1};
-       return tried(::syscall(SYS_process_vm_readv, ::getpid(), &here, 1, &here, 1, 0));
+       return tried(::syscall(SYS_process_vm_readv, ::getpid(), &here, 1UL, &here, 1UL, 0UL));
      }},
     {"run a program",
      [] {
