@@ -68,7 +68,8 @@ Command check_command() {
           "`capgate explain RULE` says why a finding matters. docs/check.md\n"
           "--live starts the server without network, secrets or anything to write, and compares\n"
           "the tools that it lists with what you approved (or --locked) and with its manifest.\n"
-          "Exit: 0 ok, 2 usage, 3 unreadable or no list of tools, 4 mistakes, 5 findings, or other\n"
+          "Exit: 0 ok, 2 usage, 3 unreadable or no list of tools, 4 mistakes, 5 findings, or "
+          "other\n"
           "tools than the manifest's, 8 other ones than approved.",
       .examples =
           "  capgate check github.json\n"

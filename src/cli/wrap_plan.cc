@@ -173,7 +173,8 @@ void Planner::find_policy(const ServerEntry& server, const ClientDocument& docum
 void Planner::seal(const ServerEntry& server, const PolicyView& view, ServerPlan& plan) {
   for (const auto& variable : server.environment) {
     const bool is_injected = contains(view.injected, variable.name);
-    if (is_reference(variable.value) || (!is_injected && !core::is_secret_name(variable.name))) continue;
+    if (is_reference(variable.value) || (!is_injected && !core::is_secret_name(variable.name)))
+      continue;
     plan.plain_secrets.push_back(variable.name);
     if (!options_.seals) continue;
     if (const std::string_view why = why_not_sealable(variable); !why.empty()) {
