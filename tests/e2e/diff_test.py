@@ -130,7 +130,7 @@ class Diff(Case):
         self.assertEqual(done.returncode, WIDENED)
         [run] = json.loads(done.stdout)["runs"]
         found = {result["message"]["text"].split("\n")[0].split(": ")[-1]: result for result in run["results"]}
-        written = found["fs:write:${REPO}/**"]
+        written = found["fs:write:${{REPO}}/**"]  # braces are doubled in a message of SARIF
         self.assertEqual((written["ruleId"], written["level"]), ("DIFF_WIDENED", "error"))
         self.assertEqual(written["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], "new.json")
         self.assertIn("DIFF_LIMIT", {result["ruleId"] for result in run["results"]})
