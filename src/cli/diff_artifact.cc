@@ -67,7 +67,8 @@ lower::FilesAs files_as(const Document& artifact) {
 // What the artifact says of itself, and what a comparison therefore takes for granted.
 std::vector<std::string> notes_of(const Document& artifact, const core::Validators& validators) {
   std::vector<std::string> out;
-  const std::vector<std::string> options = review::options_of(artifact);
+  std::vector<std::string> options = review::options_of(artifact);
+  std::erase(options, format("arch {}", lower::arch_name(lower::Options().arch)));
   if (!options.empty()) {
     out.push_back(
         format("the options of the artifact are taken as they are: {}", join(options, ", ")));

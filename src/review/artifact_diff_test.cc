@@ -78,6 +78,25 @@ TEST(ArtifactDiff, TakesFilesLineByLine) {
   EXPECT_EQ(compared(file(R"(x\nx\n)"), file(R"(x\n)")), (Lines{"differs file a -x"}));
 }
 
+TEST(ArtifactDiff, KnowsTheRulesOfSomeFiles) {
+  const auto file = [](std::string_view name, std::string_view contents) {
+    return artifact(format(R"("files": [{{"name": "{}", "contents": "{}\n"}}])", name, contents));
+  };
+  const auto gone = [&](std::string_view name, std::string_view rest, std::string_view line) {
+    return compared(file(name, format("{}\\n{}", rest, line)), file(name, rest)).front();
+  };
+  EXPECT_EQ(gone("c.apparmor", "x", R"(  \"/a/**\" mr,)"),
+            R"(narrowed file c.apparmor -  "/a/**" mr,)");
+  EXPECT_EQ(gone("c.apparmor", "x", R"(  deny \"/a/**\" w,)"),
+            R"(widened file c.apparmor -  deny "/a/**" w,)");
+  EXPECT_EQ(gone("c.other", "x", R"(  \"/a/**\" mr,)"), R"(differs file c.other -  "/a/**" mr,)");
+  EXPECT_EQ(gone("s.service", "x", R"(BindPaths=\"/a\":\"/a\")"),
+            R"(narrowed file s.service -BindPaths="/a":"/a")");
+  EXPECT_EQ(
+      gone("s.service", R"(BindPaths=\"/a\":\"/a\")", R"(BindReadOnlyPaths=\"/a/b\":\"/a/b\")"),
+      R"(differs file s.service -BindReadOnlyPaths="/a/b":"/a/b")");
+}
+
 TEST(ArtifactDiff, LooksThroughTheHashOfThePolicy) {
   const std::string a(64, 'a');
   const std::string b(64, 'b');

@@ -99,6 +99,37 @@ Part argv_part(const std::vector<std::string>& words) {
   return out;
 }
 
+// Rules of AppArmor, of which each allows or denies by itself, and the mounts of a unit of systemd.
+// A line of anything else says nothing alone.
+Part line_part(const std::string& section, std::string_view line) {
+  Part out{.section = section, .words = std::string(line), .mount = {}, .cause = {}};
+  if (section.ends_with(".apparmor")) {
+    const std::string_view rule = trim(line);
+    if (rule.starts_with('"') && rule.ends_with(',')) out.tendency = Tendency::grants;
+    if (rule.starts_with("deny ")) out.tendency = Tendency::restrains;
+    return out;
+  }
+  const bool is_mount =
+      line.starts_with("BindPaths=\"") || line.starts_with("BindReadOnlyPaths=\"");
+  const std::size_t target = line.rfind("\":\"");
+  if (!section.ends_with(".service") || !is_mount || target == std::string_view::npos) return out;
+  const std::string_view path = line.substr(target + 3);
+  if (path.find('"') != path.size() - 1) return out;  // options follow, or a second mount
+  out.mount = path.substr(0, path.size() - 1);
+  out.tendency = Tendency::grants;
+  return out;
+}
+
+Tendency plan_tendency(std::string_view section) {
+  constexpr std::array allowed = std::to_array<std::string_view>(
+      {"plan programs", "plan landlock rules", "plan network rules", "plan network published",
+       "plan environment inject", "plan environment read"});
+  constexpr std::array kept =
+      std::to_array<std::string_view>({"plan namespaces", "plan protected", "plan hidden"});
+  if (contains(allowed, section)) return Tendency::grants;
+  return contains(kept, section) ? Tendency::restrains : Tendency::unknown;
+}
+
 class Taker {
  public:
   Taker(const Groups& groups, std::vector<Part>& out) : groups_(groups), out_(out) {
@@ -196,7 +227,7 @@ class Taker {
         add(section, "(its last line has no end)", Tendency::unknown);
       }
       for (const std::string_view line : EachPart(text, '\n')) {
-        add(section, std::string(line), Tendency::unknown);
+        out_.push_back(line_part(section, line));
       }
     } else if (key == "base64" && member.value.is(Kind::string)) {
       add(section, hash_words(sha256_hex(member.value.text())), Tendency::unknown);
@@ -257,7 +288,7 @@ class Taker {
   }
 
   void take_item(const std::string& section, Value item, Tendency tendency) {
-    add(section, compact(item), section == "plan namespaces" ? Tendency::restrains : tendency);
+    add(section, compact(item), tendency == Tendency::unknown ? plan_tendency(section) : tendency);
     if (section != "plan mounts" || !item.is(Kind::object)) return;
     const auto kind = item.find("kind");
     const auto target = item.find("target");

@@ -208,6 +208,18 @@ class Artifact(Sources):
         self.assertEqual({(each[1], each[3]) for each in self.parts(said, "narrowed")}, {
             ("argv", "fs:write:/srv/out/**"), ("egress", "net:connect:b.example:443")})
 
+    def test_a_manifest_that_asks_for_less(self):
+        self.write("less.json", {**MANIFEST, "serverCapabilities": []})
+        for target in ("apparmor", "bwrap", "docker", "plan", "systemd"):
+            with self.subTest(target=target):
+                self.write("artifact.json", self.compile_accepting(target, TARGETS[target]))
+                code, said = self.said("artifact.json", "less.json")
+                self.assertEqual((code, said["wider"], said["changed"]), (SAME, False, True), self.parts(said))
+                self.assertIn("/srv/notes", str(self.parts(said, "narrowed")))
+                code, said = self.said("less.json", "artifact.json")
+                self.assertEqual((code, said["wider"]), (WIDENED, True))
+                self.assertIn("/srv/notes", str(self.parts(said, "widened")))
+
     def test_only_the_text_or_the_compiler_is_another_one(self):
         artifact = self.compile()
         artifact["provenance"]["compiler"] = "capgate 0.0.1"
