@@ -239,6 +239,21 @@ class Artifact(Sources):
         self.write("artifact.json", self.compile("--target", "docker", "--user", "0:0"))
         self.assertIn("user 0:0", self.diff("artifact.json", "notes.json").stderr)
 
+    def test_validators_are_those_of_the_artifact(self):
+        self.write("validators.json", {"validators": {"data.stays": "the host has no other network"}})
+        self.write("artifact.json", self.compile("--validators", "validators.json"))
+        code, said = self.said("artifact.json", "notes.json")
+        self.assertEqual((code, said["changed"]), (SAME, False), self.parts(said))
+
+    def test_a_tool_alone_and_sealed(self):
+        self.write("sealed.json", {**MANIFEST, "tools": [
+            {"name": "fetch", "capabilities": ["net:connect:api.example.com:443", "env:inject:TOKEN"]},
+            {"name": "other", "capabilities": ["fs:read:/srv/other/**"]}]})
+        self.write("artifact.json", self.compile("--target", "plan", "--tool", "fetch", "--seal",
+                                                 manifest="sealed.json"))
+        code, said = self.said("artifact.json", "sealed.json")
+        self.assertEqual((code, said["changed"]), (SAME, False), self.parts(said))
+
     def test_variables_are_bound_as_they_were(self):
         self.write("home.json", launch.server("fs:read:${HOME}/notes/**", "fs:read:${ROOT}/**"))
         words = ("--set", "HOME=/home/alice", "--set", "ROOT=/srv/root")
