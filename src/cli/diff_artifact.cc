@@ -19,7 +19,6 @@ namespace {
 
 using text::Document;
 using text::Kind;
-using text::Member;
 using text::Value;
 
 std::unexpected<int> cannot_compare(const ReadSource& source, std::string_view why,

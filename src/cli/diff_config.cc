@@ -132,7 +132,7 @@ class Entries {
   }
 
   std::expected<Named, int> read_manifest(const ServerConfig& entry) {
-    std::string_view path = entry.manifest;
+    const std::string_view path = entry.manifest;
     if (path.starts_with(clients::catalog_prefix)) return read_catalog(entry);
     if (const std::string own = directory_ + "/"; path.starts_with(own)) {
       return read_beside(entry, path.substr(own.size()));

@@ -68,13 +68,14 @@ std::vector<Part*> of_section(std::vector<Part>& parts, std::string_view section
 }
 
 template <typename Grants>
-void explain_grants(std::vector<Part*> parts, const Grants& grants, const Causes& causes) {
+void explain_grants(const std::vector<Part*>& parts, const Grants& grants, const Causes& causes) {
   for (std::size_t i = 0; i < std::min(parts.size(), grants.size()); ++i) {
     parts[i]->cause = causes.of(&grants[i].origins);
   }
 }
 
-void explain_argv(std::vector<Part*> parts, const lower::Artifact& artifact, const Causes& causes) {
+void explain_argv(const std::vector<Part*>& parts, const lower::Artifact& artifact,
+                  const Causes& causes) {
   std::map<std::string, PartCause> known;
   for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
     std::string words = group_of(artifact, i);
@@ -86,7 +87,7 @@ void explain_argv(std::vector<Part*> parts, const lower::Artifact& artifact, con
   }
 }
 
-void explain_file(std::vector<Part*> parts, const lower::File& file, const Causes& causes) {
+void explain_file(const std::vector<Part*>& parts, const lower::File& file, const Causes& causes) {
   if (file.lines.empty() || file.binary) return;
   std::size_t at = 0;
   std::size_t line = 0;
