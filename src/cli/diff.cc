@@ -7,7 +7,10 @@
 
 #include "base/format.h"
 #include "base/ranges.h"
+#include "base/text.h"
 #include "cli/commands.h"
+#include "cli/diff_artifact.h"
+#include "cli/diff_config.h"
 #include "cli/diff_sources.h"
 #include "cli/exit.h"
 #include "review/diff_print.h"
@@ -40,9 +43,11 @@ struct Pair {
   const DiffServer* after = nullptr;
 };
 
-// By name; two manifests are the same server, even under another name.
+// By name; two manifests are the same server, even under another name, and two entries are not.
 std::vector<Pair> pair_up(const Servers& before, const Servers& after) {
-  if (before.size() == 1 && after.size() == 1) return {{&before.front(), &after.front()}};
+  const auto is_entry = [](const Servers& side) { return side.front().entry.has_value(); };
+  if (before.size() == 1 && after.size() == 1 && !(is_entry(before) && is_entry(after)))
+    return {{&before.front(), &after.front()}};
   std::vector<Pair> out;
   const auto find = [](const Servers& in, const std::string& name) -> const DiffServer* {
     const auto it = std::ranges::find(in, name, &DiffServer::name);
@@ -73,11 +78,13 @@ class Comparer {
       const Loaded& loaded = (is_after ? pair.after : pair.before)->loaded;
       return std::unexpected(report(change.error().mistakes, loaded.source(), arguments_, output_));
     }
-    return review::show({.name = (pair.after ? pair.after : pair.before)->name,
-                         .before = side(pair.before),
-                         .after = side(pair.after),
-                         .diff = *std::move(change),
-                         .symbols = &symbols_});
+    review::ShownServer out = review::show({.name = (pair.after ? pair.after : pair.before)->name,
+                                            .before = side(pair.before),
+                                            .after = side(pair.after),
+                                            .diff = *std::move(change),
+                                            .symbols = &symbols_});
+    add_entry_parts(pair.before, pair.after, out);
+    return out;
   }
 
  private:
@@ -115,7 +122,7 @@ std::vector<std::string> unbound_variables(const core::Symbols& symbols,
   return out;
 }
 
-int finish(const std::vector<review::ShownServer>& servers, const review::DiffFacts& facts,
+int finish(std::span<const review::ShownServer> servers, const review::DiffFacts& facts,
            const Arguments& arguments, Output& output) {
   if (arguments.has("--json")) {
     output.out += review::diff_json(servers, facts);
@@ -132,31 +139,41 @@ int finish(const std::vector<review::ShownServer>& servers, const review::DiffFa
           format("note: ${{{}}} is compared by its name; --set {}=VALUE binds it\n", name, name);
     }
   }
+  if (!arguments.has("--json") && !arguments.has("--markdown")) {
+    for (const std::string& note : facts.notes) {
+      output.err += format("note: {}\n", escape_for_terminal(note));
+    }
+  }
   const bool strict = arguments.has("--strict");
   const bool fails = std::ranges::any_of(servers, [&](const review::ShownServer& server) {
-    return server.verdict == review::Verdict::more ||
+    return review::may_widen(server.verdict) ||
            (strict && server.verdict == review::Verdict::moved);
   });
   return fails ? Exit::widened : Exit::ok;
 }
 
-int run(const Arguments& arguments, Output& output) {
+std::expected<void, int> check_words(const Arguments& arguments, Output& output) {
   const auto formats =
       std::ranges::count_if(std::to_array<std::string_view>({"--json", "--markdown", "--sarif"}),
                             [&](std::string_view name) { return arguments.has(name); });
   if (formats > 1) {
-    return usage_error("--json, --markdown and --sarif are three formats", "give one of them",
-                       output);
+    return std::unexpected(usage_error("--json, --markdown and --sarif are three formats",
+                                       "give one of them", output));
   }
   if (arguments.operands[0] == "-" && arguments.operands[1] == "-") {
-    return usage_error("both sides are standard input", "name a file for one of them", output);
+    return std::unexpected(
+        usage_error("both sides are standard input", "name a file for one of them", output));
   }
+  return {};
+}
+
+int compare_servers(const ReadSource& before, const ReadSource& after, const Arguments& arguments,
+                    Output& output) {
   core::Symbols symbols;
   Servers sides[2];
+  const ReadSource* sources[2] = {&before, &after};
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto source = read_source(arguments.operands[i], output);
-    if (!source) return source.error();
-    auto servers = read_servers(*source, arguments, symbols, output);
+    auto servers = read_servers(*sources[i], arguments, symbols, output);
     if (!servers) return servers.error();
     sides[i] = *std::move(servers);
   }
@@ -175,6 +192,22 @@ int run(const Arguments& arguments, Output& output) {
                 output);
 }
 
+int run(const Arguments& arguments, Output& output) {
+  if (const auto checked = check_words(arguments, output); !checked) return checked.error();
+  const auto before = read_source(arguments.operands[0], output);
+  if (!before) return before.error();
+  const auto after = read_source(arguments.operands[1], output);
+  if (!after) return after.error();
+  const auto old = artifact_of(*before);
+  const auto now = artifact_of(*after);
+  if (!old && !now) return compare_servers(*before, *after, arguments, output);
+  auto compared = compare_artifact({.source = *before, .artifact = old.get()},
+                                   {.source = *after, .artifact = now.get()}, arguments, output);
+  if (!compared) return compared.error();
+  const review::ShownServer servers[] = {std::move(compared->server)};
+  return finish(servers, {.unbound = {}, .notes = std::move(compared->notes)}, arguments, output);
+}
+
 }  // namespace
 
 Command diff_command() {
@@ -187,14 +220,18 @@ Command diff_command() {
       .options = options,
       .details =
           "OLD and NEW are manifests (JSON or YAML; - is standard input), files of a git revision\n"
-          "(REV:path, REV:./path from here, :path as staged), or a capgate.lock. /dev/null is no\n"
-          "manifest. What is compared is what they allow, not their text. ${NAME} that --set does\n"
-          "not bind is compared by its name.\n"
+          "(REV:path, REV:./path from here, :path as staged), a capgate.yaml, a capgate.lock, or\n"
+          "what compile printed: then the manifest on the other side is compiled again. /dev/null\n"
+          "is no manifest. What is compared is what they allow, not their text. ${NAME} that "
+          "--set\n"
+          "does not bind is compared by its name.\n"
           "Exit: 0 nothing widened, 2 usage, 3 unreadable, 4 mistakes, 5 the server may do more.",
       .examples =
           "  capgate diff old.json new.json\n"
           "  capgate diff main:github.json github.json --markdown\n"
           "  capgate diff HEAD:./github.json github.json --sarif\n"
+          "  capgate diff main:capgate.yaml capgate.yaml\n"
+          "  capgate diff github.json artifact.json\n"
           "  capgate diff /dev/null github.json --json",
       .run = run};
 }

@@ -6,7 +6,9 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/diff_config.h"
 #include "cli/exit.h"
+#include "cli/explain_config.h"
 #include "cli/git_show.h"
 #include "core/holdings.h"
 #include "core/merge.h"
@@ -34,6 +36,12 @@ std::string file_of_object(std::string_view object) {
   std::string_view path = object.substr(object.find(':') + 1);
   if (path.starts_with("./")) path.remove_prefix(2);
   return std::string(path);
+}
+
+// "main:", or "main:./" where the path starts here.
+std::string revision_of_object(std::string_view object) {
+  const std::size_t path = object.find(':') + 1;
+  return std::string(object.substr(0, path + (object.substr(path).starts_with("./") ? 2 : 0)));
 }
 
 std::vector<std::string> strings_of(std::optional<Value> list) {
@@ -130,8 +138,10 @@ std::expected<ReadSource, int> read_source(const std::string& word, Output& outp
   if (names_revision(word)) {
     auto text = git_show(word);
     if (!text) return cannot_read(word, text.error(), output);
-    return ReadSource{
-        .name = word, .file = file_of_object(word), .text = text::share(*std::move(text))};
+    return ReadSource{.name = word,
+                      .file = file_of_object(word),
+                      .text = text::share(*std::move(text)),
+                      .revision = revision_of_object(word)};
   }
   auto read = sys::read_file(word, text::largest_document);
   if (!read) return cannot_read(read.error().subject, sys::reason(read.error()), output);
@@ -169,12 +179,8 @@ std::expected<std::vector<DiffServer>, int> read_servers(const ReadSource& sourc
     }
     return out;
   }
-  const Value root = (*document)->root();
-  if (root.is(Kind::object) && root.find("provenance") && !root.find("tools")) {
-    return cannot_read(source.name,
-                       "it is an artifact of compile, which does not hold the capabilities that it "
-                       "was made of; compare the manifests",
-                       output);
+  if (is_config(**document)) {
+    return config_servers(source, **document, arguments, symbols, output);
   }
   auto loaded = load_symbolic(
       arguments, {.manifest = {}, .document = *std::move(document), .document_name = source.name},

@@ -3,11 +3,13 @@
 //   github.json, -            a manifest
 //   main:github.json          the same at a revision of git; ":github.json" is what is staged
 //   capgate.lock              what was approved, one server for each entry
+//   capgate.yaml              one server for each entry (diff_config.h)
 //   /dev/null                 nothing: everything on the other side is new, or gone
 #pragma once
 
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,9 +22,19 @@ struct ReadSource {
   std::string name;  // as diagnostics call it: "main:github.json"
   std::string file;  // where a reader finds it: "github.json"
   text::SharedText text;
-  bool is_nothing = false;  // /dev/null
+  bool is_nothing = false;    // /dev/null
+  std::string revision = {};  // "main:", with which files beside it begin; empty: it is a file
 };
 [[nodiscard]] std::expected<ReadSource, int> read_source(const std::string& word, Output& output);
+
+// What an entry of capgate.yaml says besides its permissions.
+struct DiffEntry {
+  std::vector<std::string> command;
+  std::vector<std::string> secrets;  // NAME=PROVIDER:REF
+  std::string url;                   // without what may be a secret
+  std::string manifest;              // that it names
+  bool enabled = true;
+};
 
 // One server of a side.
 struct DiffServer {
@@ -30,6 +42,7 @@ struct DiffServer {
   std::string file;
   Loaded loaded;
   bool has_places = true;  // the document is the one that a person wrote
+  std::optional<DiffEntry> entry = {};
 };
 
 // In the order of the source; none where it is nothing.

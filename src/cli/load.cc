@@ -162,6 +162,9 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
   if (!wanted.home.empty() && core::first_value(*bindings, "HOME").empty()) {
     bindings->push_back({.name = "HOME", .values = {wanted.home}});
   }
+  if (!wanted.runtime_dir.empty() && core::first_value(*bindings, "XDG_RUNTIME_DIR").empty()) {
+    bindings->push_back({.name = "XDG_RUNTIME_DIR", .values = {wanted.runtime_dir}});
+  }
   core::Bindings all = *bindings;
   for (const core::Binding& binding : wanted.variables) {
     if (core::first_value(all, binding.name).empty()) all.push_back(binding);
@@ -173,7 +176,8 @@ std::expected<Loaded, int> load(const Arguments& arguments, const Wanted& wanted
     return std::unexpected(usage_error(mistake->message, mistake->help, output));
   }
 
-  const auto tool = arguments.value("--tool");
+  auto tool = arguments.value("--tool");
+  if (!tool && !wanted.tool.empty()) tool = wanted.tool;
   loaded.options.tool = tool.value_or("");
   loaded.options.seal = arguments.has("--seal") || wanted.seal;
   auto policy = core::make_policy(loaded.manifest, {.tool = tool, .seal = loaded.options.seal});

@@ -52,6 +52,9 @@ struct Wanted {
   std::string document_name = {};
   core::Bindings variables = {};
   bool seal = false;
+  // What an artifact's provenance says, where the command line says nothing.
+  std::string tool = {};
+  std::string runtime_dir = {};
 };
 
 // On failure everything is said in `output`, and the exit code is the error.

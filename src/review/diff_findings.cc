@@ -26,6 +26,15 @@ constexpr Rule rules[] = {
      .level = Level::note,
      .summary = "A tool may do what only other tools of its server could.",
      .detail = "The server as a whole may do no more than before, but this tool may."},
+    {.id = "DIFF_ARTIFACT",
+     .level = Level::error,
+     .summary = "A compiled policy has what its manifest does not cause, or differs from it.",
+     .detail = "Compile the manifest again and use what comes out. A difference of which nobody "
+               "can say what it does counts as a wider policy."},
+    {.id = "DIFF_BESIDE",
+     .level = Level::note,
+     .summary = "Something beside the permissions changed: a command, a secret, a hash.",
+     .detail = "No permission changed with it, but what runs with them may be another program."},
 };
 
 std::string_view rule_of(const ShownChange& change) {
@@ -55,6 +64,19 @@ Finding finding_of(const ShownServer& server, const ShownChange& change, std::st
   return out;
 }
 
+Finding finding_of(const ShownServer& server, const ShownPart& part) {
+  const bool is_error =
+      part.kind == ShownPart::Kind::widened || part.kind == ShownPart::Kind::differs;
+  return {.rule = is_error ? "DIFF_ARTIFACT" : "DIFF_BESIDE",
+          .level = is_error ? Level::error : Level::note,
+          .message = format("{} {}: {}", server.name, kind_name(part.kind), part_words(part)),
+          .help = part_cause(part),
+          .file = server.file,
+          .position = {},
+          .end = {},
+          .identity = format("{}:{}:{}:{}", server.name, part.part, part.before, part.after)};
+}
+
 }  // namespace
 
 std::span<const Rule> diff_rules() { return rules; }
@@ -64,6 +86,9 @@ std::vector<Finding> diff_findings(std::span<const ShownServer> servers) {
   for (const ShownServer& server : servers) {
     for (const ShownChange& change : server.changes) {
       if (change.kind == Kind::widened) out.push_back(finding_of(server, change, server.file));
+    }
+    for (const ShownPart& part : server.parts) {
+      if (part.kind != ShownPart::Kind::narrowed) out.push_back(finding_of(server, part));
     }
     for (const ShownTool& tool : server.tools) {
       for (const ShownChange& change : tool.changes) {

@@ -50,10 +50,25 @@ std::string_view presence_name(core::ToolChange::Presence presence) {
   return {};
 }
 
+void write_parts(JsonWriter& json, const std::vector<ShownPart>& parts) {
+  json.key("parts").begin_array();
+  for (const ShownPart& part : parts) {
+    json.begin_object().key("kind").string(kind_name(part.kind)).key("part").string(part.part);
+    write_text_or_null(json.key("before"), part.before);
+    write_text_or_null(json.key("after"), part.after);
+    write_text_or_null(json.key("capability"), part.capability);
+    write_text_or_null(json.key("place"), part.place);
+    write_text_or_null(json.key("why"), part.why);
+    json.end_object();
+  }
+  json.end_array();
+}
+
 void write_server(JsonWriter& json, const ShownServer& server) {
   json.begin_object().key("name").string(server.name);
   json.key("presence").string(server.is_new ? "added" : server.is_gone ? "removed" : "both");
-  json.key("wider").boolean(server.verdict == Verdict::more);
+  json.key("changed").boolean(server.is_changed());
+  json.key("wider").boolean(may_widen(server.verdict));
   write_changes(json, server.changes);
   json.key("tools").begin_array();
   for (const ShownTool& tool : server.tools) {
@@ -63,7 +78,9 @@ void write_server(JsonWriter& json, const ShownServer& server) {
     write_changes(json, tool.changes);
     json.end_object();
   }
-  json.end_array().end_object();
+  json.end_array();
+  write_parts(json, server.parts);
+  json.end_object();
 }
 
 void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
@@ -75,11 +92,11 @@ void write_strings(JsonWriter& json, std::string_view key, const std::vector<std
 }  // namespace
 
 std::string diff_json(std::span<const ShownServer> servers, const DiffFacts& facts) {
-  const auto has = [&](Verdict verdict) {
-    return std::ranges::find(servers, verdict, &ShownServer::verdict) != servers.end();
-  };
+  const bool changed = std::ranges::any_of(servers, &ShownServer::is_changed);
+  const bool wider = std::ranges::any_of(servers, may_widen, &ShownServer::verdict);
   JsonWriter json(JsonWriter::Style::pretty);
-  json.begin_object().key("schemaVersion").number(1).key("wider").boolean(has(Verdict::more));
+  json.begin_object().key("schemaVersion").number(1).key("changed").boolean(changed);
+  json.key("wider").boolean(wider);
   json.key("moved").boolean(std::ranges::any_of(servers, [](const ShownServer& server) {
     return std::ranges::any_of(server.tools, [](const ShownTool& tool) {
       return std::ranges::find(tool.changes, core::GrantChange::Kind::moved, &ShownChange::kind) !=

@@ -104,6 +104,30 @@ void write_tools(const ShownServer& server, std::string& out) {
   }
 }
 
+void write_parts(const ShownServer& server, ShownPart::Kind kind, std::string& out) {
+  constexpr std::string_view titles[] = {
+      "What is there now and was not before", "What differs, and nobody can say which way",
+      "What is no longer there", "What else changed, and is no permission"};
+  std::size_t count = 0;
+  for (const ShownPart& part : server.parts) {
+    if (part.kind != kind) continue;
+    if (count == 0) out += format("\n### {}\n\n", titles[static_cast<std::size_t>(kind)]);
+    if (++count > most_changes) continue;
+    const std::string_view sign = part.before.empty()  ? "new:"
+                                  : part.after.empty() ? "gone:"
+                                                       : "changed:";
+    out += format("- {} {}", sign, markdown_code(part_words(part)));
+    const std::string cause = part_cause(part);
+    if (!cause.empty()) {
+      out += format(", {}", part.capability.empty() ? markdown_text(cause) : markdown_code(cause));
+    }
+    out += '\n';
+  }
+  if (count > most_changes) {
+    out += format("- and {} more, which `capgate diff` lists\n", count - most_changes);
+  }
+}
+
 void write_advice(std::span<const ShownServer> servers, std::string& out) {
   const auto has = [&](Verdict verdict) {
     return std::ranges::find(servers, verdict, &ShownServer::verdict) != servers.end();
@@ -118,6 +142,10 @@ void write_advice(std::span<const ShownServer> servers, std::string& out) {
         "- **Ask for less** otherwise: the exact host, path or program instead of a wider one, "
         "`fs:read` instead of `fs:write`, a secret that is sealed to its service "
         "(`env:inject:NAME?to=HOST:PORT`) instead of held.\n";
+  } else if (has(Verdict::unclear)) {
+    out +=
+        "\nWhat differs cannot be judged by its meaning. Compile the manifest again and use what "
+        "comes out, or look at each line.\n";
   } else if (has(Verdict::moved)) {
     out +=
         "\nThe server as a whole may do no more than before. Look at the tools above: each may now "
@@ -139,6 +167,8 @@ std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts&
     write_group(server, Kind::widened, "What it may do now and could not do before", out);
     write_group(server, Kind::narrowed, "What became less", out);
     write_tools(server, out);
+    using enum ShownPart::Kind;
+    for (const auto kind : {widened, differs, narrowed, told}) write_parts(server, kind, out);
     out += '\n';
   }
   if (servers.size() > most_servers) {

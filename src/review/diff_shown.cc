@@ -77,6 +77,14 @@ class Shower {
   const ServerDiff& server_;
 };
 
+std::string shortened(std::string_view text) {
+  constexpr std::size_t most = 400;
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return format("{}... ({} bytes)", text.substr(0, end), text.size());
+}
+
 Verdict verdict_of(const core::ManifestDiff& diff) {
   if (diff.is_wider()) return Verdict::more;
   if (diff.has_moved()) return Verdict::moved;
@@ -84,6 +92,49 @@ Verdict verdict_of(const core::ManifestDiff& diff) {
 }
 
 }  // namespace
+
+bool ShownServer::is_changed() const {
+  return is_new || is_gone || !changes.empty() || !tools.empty() || !parts.empty();
+}
+
+void ShownServer::add(ShownPart part) {
+  using enum ShownPart::Kind;
+  switch (part.kind) {
+    case widened: verdict = Verdict::more; break;
+    case differs: verdict = std::max(verdict, Verdict::unclear); break;
+    case narrowed: verdict = std::max(verdict, Verdict::less); break;
+    case told: break;
+  }
+  parts.push_back(std::move(part));
+}
+
+std::string_view kind_name(ShownPart::Kind kind) {
+  using enum ShownPart::Kind;
+  switch (kind) {
+    case widened: return "widened";
+    case differs: return "differs";
+    case narrowed: return "narrowed";
+    case told: return "told";
+  }
+  return {};
+}
+
+std::string part_words(const ShownPart& part) {
+  std::string out = part.part;
+  if (!part.before.empty() && !part.after.empty()) {
+    out += format(": {} -> {}", shortened(part.before), shortened(part.after));
+  } else if (!part.before.empty() || !part.after.empty()) {
+    out += format(": {}", shortened(part.after.empty() ? part.before : part.after));
+  }
+  return out;
+}
+
+std::string part_cause(const ShownPart& part) {
+  if (part.capability.empty()) return part.why;
+  std::string out = part.capability;
+  if (!part.place.empty()) out += format(" at {}", part.place);
+  return out;
+}
 
 ShownServer show(const ServerDiff& server) {
   ShownServer out{.name = server.name,
@@ -108,6 +159,8 @@ std::string verdict_words(const ShownServer& server, std::string_view name) {
   if (server.is_gone) return format("removes the server {}", name);
   switch (server.verdict) {
     case Verdict::more: return format("lets the server {} do more", name);
+    case Verdict::unclear:
+      return format("may let the server {} do more: what differs cannot be judged", name);
     case Verdict::moved:
       return format("lets tools of the server {} do what only others of it could", name);
     case Verdict::less: return format("does not let the server {} do more", name);

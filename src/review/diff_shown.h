@@ -54,7 +54,26 @@ struct ShownTool {
   std::vector<ShownChange> changes;
 };
 
-enum class Verdict : unsigned char { same, less, moved, more };
+// What is no capability, but a part of something that was made of them (an artifact) or stands
+// beside them (the command of an entry).
+struct ShownPart {
+  enum class Kind : unsigned char {
+    widened,
+    differs,  // which way is not known, so it counts as wider
+    narrowed,
+    told,  // no permission, but a person should see it
+  };
+  Kind kind = Kind::differs;
+  std::string part;    // "argv", "file squid.conf", "command"
+  std::string before;  // its words; empty: that side has none
+  std::string after;
+  std::string capability;  // that causes it; empty: none
+  std::string place;       // where that stands: "new.json:3:7 (search)"
+  std::string why;         // in words, or empty
+};
+
+// `unclear`: something differs of which nobody can say that it grants no more.
+enum class Verdict : unsigned char { same, less, moved, unclear, more };
 
 struct ShownServer {
   std::string name;
@@ -64,7 +83,22 @@ struct ShownServer {
   Verdict verdict = Verdict::same;
   std::vector<ShownChange> changes;
   std::vector<ShownTool> tools;
+  std::vector<ShownPart> parts = {};
+
+  // Anything at all, also what nobody needs a permission for.
+  [[nodiscard]] bool is_changed() const;
+  // With the parts, which may make the verdict worse.
+  void add(ShownPart part);
 };
+
+// The server's permissions widen, or nobody can say that they do not.
+[[nodiscard]] inline bool may_widen(Verdict verdict) { return verdict >= Verdict::unclear; }
+
+[[nodiscard]] std::string_view kind_name(ShownPart::Kind kind);  // "widened"
+// "argv: --bind /home /home", "command: npx a -> npx b"; long ones are cut, in sight.
+[[nodiscard]] std::string part_words(const ShownPart& part);
+// "fs:read:/srv/** at new.json:3:7 (search)", or the reason; may be empty.
+[[nodiscard]] std::string part_cause(const ShownPart& part);
 
 [[nodiscard]] ShownServer show(const ServerDiff& server);
 

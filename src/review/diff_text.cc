@@ -80,20 +80,43 @@ void write_tool(const ShownTool& tool, Colour colour, std::string& out) {
   }
 }
 
+void write_parts(const ShownServer& server, ShownPart::Kind kind, Colour colour, std::string& out) {
+  constexpr std::size_t most_parts = 200;
+  constexpr std::string_view titles[] = {"Widened:", "Differs, and nobody can say which way:",
+                                         "Narrowed:", "Also changed, and no permission:"};
+  constexpr std::string_view codes[] = {"31", "33", "32", "0"};
+  const auto index = static_cast<std::size_t>(kind);
+  std::size_t count = 0;
+  for (const ShownPart& part : server.parts) {
+    if (part.kind != kind) continue;
+    if (count == 0) out += format("{}\n", painted(titles[index], codes[index], colour));
+    if (++count > most_parts) continue;
+    const std::string_view sign = part.before.empty() ? "+" : part.after.empty() ? "-" : "~";
+    out += format("  {} {}\n", painted(sign, codes[index], colour),
+                  escape_for_terminal(part_words(part)));
+    const std::string cause = part_cause(part);
+    if (!cause.empty()) out += format("      {}\n", escape_for_terminal(cause));
+  }
+  if (count > most_parts) out += format("  and {} more\n", count - most_parts);
+}
+
 }  // namespace
 
 std::string diff_text(std::span<const ShownServer> servers, Colour colour) {
   std::string out;
   for (const ShownServer& server : servers) {
-    const bool wider = server.verdict == Verdict::more;
+    const bool wider = may_widen(server.verdict);
     const std::string words = verdict_words(server, quoted(server.name));
     out += format("{}{}\n", out.empty() ? "" : "\n",
                   painted("This change " + words, wider ? "1;31" : "1", colour));
     write_group(server, Kind::widened, "Widened:", colour, out);
     write_group(server, Kind::narrowed, "Narrowed:", colour, out);
-    if (server.tools.empty()) continue;
-    out += "Per tool:\n";
+    if (!server.tools.empty()) out += "Per tool:\n";
     for (const ShownTool& tool : server.tools) write_tool(tool, colour, out);
+    using enum ShownPart::Kind;
+    for (const auto kind : {widened, differs, narrowed, told}) {
+      write_parts(server, kind, colour, out);
+    }
   }
   return out;
 }
