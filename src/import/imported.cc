@@ -113,6 +113,7 @@ void write_manifest(const Imported& imported, JsonWriter& json) {
   json.key("grammar").string("0.1");
   json.key("name").string(imported.name);
   json.key("version").string(imported.version);
+  if (!imported.description.empty()) json.key("description").string(imported.description);
   if (imported.seal) json.key("seal").boolean(true);
   json.key("serverCapabilities");
   write_capabilities(json, imported.capabilities);
@@ -145,6 +146,10 @@ void Collector::name(std::string_view text) {
 
 void Collector::version(std::string_view text) {
   if (is_plain(text)) out_.version = text;
+}
+
+void Collector::description(std::string_view text) {
+  if (!find_invalid_utf8(text)) out_.description = text;
 }
 
 void Collector::command(std::vector<std::string> words) { out_.command = std::move(words); }
