@@ -388,11 +388,16 @@ bool Rules::is_kept_anyway(const PathRule& deny) const {
   return std::ranges::any_of(paths_, keeps) && !holds_a_rule(deny);
 }
 
+// A grant inside of another one that allows as much is no root: the two become one. Inside a place
+// of credentials it is, since the outer one does not hold that.
 void Rules::prepare_paths() {
   for (PathRule& rule : paths_) {
     if (rule.variable.empty()) rule.credential = core::credential_at(rule.path.base, place_.home);
+  }
+  for (PathRule& rule : paths_) {
     rule.is_root = std::ranges::none_of(paths_, [&](const PathRule& other) {
-      return other.variable == rule.variable && other.path.base != rule.path.base &&
+      return !other.is_base && other.variable == rule.variable &&
+             other.credential == rule.credential && other.path.base != rule.path.base &&
              (writes(other.access) || !writes(rule.access)) &&
              core::is_at_or_below(rule.path.base, other.path.base);
     });
