@@ -367,8 +367,10 @@ bool Rules::is_kept_anyway(const PathRule& deny) const {
   if (deny.is_vague) return false;
   const std::string& path = deny.path.base;
   if (deny.variable.empty()) {
-    if (const auto* entry = core::credential_at(path, place_.home)) {
-      return std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end();
+    const auto* entry = core::credential_at(path, place_.home);
+    if (entry != nullptr &&
+        std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end()) {
+      return true;
     }
     if (writes(deny.access) && core::startup_at(path, place_.home) != nullptr) {
       return std::ranges::none_of(paths_, [&](const PathRule& rule) {
