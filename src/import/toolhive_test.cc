@@ -81,7 +81,7 @@ TEST(Toolhive, LossesAreTold) {
   EXPECT_TRUE(has_loss(read, Loss::Kind::unsaid, "exec"));
   EXPECT_TRUE(
       has_loss(read_json(read_toolhive, R"({"network": {"outbound": {"allow_port": [1]}}})"),
-               Loss::Kind::assumed, "network.outbound"));
+               Loss::Kind::assumed, "network.outbound.allow_port"));
 }
 
 TEST(Toolhive, ACrossProductHasAnEnd) {
