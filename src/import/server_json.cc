@@ -275,6 +275,7 @@ class Reader {
     if (!profile) {
       return out_.dropped(subject, "it has no permissions for this package");
     }
+    if (std::exchange(knows_hosts_, true)) return;  // `_meta` of the entry is the document's
     auto read = read_toolhive_profile(*profile, out_.place());
     if (!read) return in_.add(std::move(read).error());
     for (const std::string& capability : read->capabilities) out_.grant(capability, subject);
@@ -288,7 +289,6 @@ class Reader {
     out_.assumed(subject,
                  "hosts and mounts are those of the permissions that ToolHive has for the image: "
                  "read them, as nobody else has checked them");
-    knows_hosts_ = true;
   }
 
   bool is_secret(Value input) {

@@ -139,7 +139,7 @@ class RoundTrip(Case):
             for format_name in FORMATS:
                 with self.subTest(name, format=format_name):
                     came_back += self.assert_same(path, options, format_name)
-        self.assertGreater(came_back, 70)
+        self.assertGreater(came_back, 90)
 
     def test_meta_loses_nothing(self):
         for name, path, options in goldens():
