@@ -367,8 +367,8 @@ PEERS = ("squid", "tinyproxy", "dante", "srt")
 
 
 def install_srt():
-    """srt from npm, once, in .deps/srt."""
-    source, place = pathlib.Path(__file__).parent / "srt", ROOT / ".deps/srt"
+    """srt from npm, once, in .deps/srt, where the end-to-end tests have it too."""
+    source, place = ROOT / "tests/e2e/srt", ROOT / ".deps/srt"
     place.mkdir(parents=True, exist_ok=True)
     with open(place / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

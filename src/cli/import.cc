@@ -16,6 +16,7 @@
 #include "cli/exit.h"
 #include "cli/load.h"
 #include "cli/new_file.h"
+#include "import/deno.h"
 #include "import/formats.h"
 #include "sys/fd.h"
 #include "sys/file.h"
@@ -173,9 +174,24 @@ std::string directory_of(const std::string& file) {
   return named.empty() ? std::string(here.data()) : format("{}/{}", here.data(), named);
 }
 
+// "#!/usr/bin/env -S deno run ...", and then a program, which is no document.
+bool is_script(const Wish& wish, const Text& text) {
+  if (text.is_bundle || (wish.format != nullptr && wish.format->name != "deno")) return false;
+  return text.text->starts_with("#!") && imports::is_deno_command(*text.text);
+}
+
 std::expected<Imported, int> read_format(const Wish& wish, const Text& text,
                                          const Arguments& arguments, Output& output) {
   const Source source(text.name, *text.text);
+  const imports::ImportPlace place{.file = wish.file,
+                                   .directory = directory_of(wish.file),
+                                   .home = home_directory(),
+                                   .server = std::string(arguments.value("--server").value_or(""))};
+  if (is_script(wish, text)) {
+    auto imported = imports::read_deno_command(*text.text, place);
+    if (!imported) return std::unexpected(report(imported.error(), source, arguments, output));
+    return *std::move(imported);
+  }
   auto document = text::parse_json_or_yaml(text.name, text.text);
   const bool is_strict = document.has_value();
   Diagnostics mistakes = is_strict ? Diagnostics() : document.error();
@@ -190,11 +206,7 @@ std::expected<Imported, int> read_format(const Wish& wish, const Text& text,
   if (format == nullptr || (!is_strict && !may_have_comments(*format))) {
     return std::unexpected(report(mistakes, source, arguments, output));
   }
-  auto imported =
-      format->read(*document, {.file = wish.file,
-                               .directory = directory_of(wish.file),
-                               .home = home_directory(),
-                               .server = std::string(arguments.value("--server").value_or(""))});
+  auto imported = format->read(*document, place);
   if (!imported) return std::unexpected(report(imported.error(), source, arguments, output));
   if (text.is_signed) {
     imported->losses.push_back(

@@ -149,6 +149,14 @@ std::vector<AddressBlock> subtract(const AddressBlock& block, const AddressBlock
   return out;
 }
 
+std::vector<AddressBlock> without_mapped(const std::vector<AddressBlock>& blocks) {
+  constexpr AddressBlock mapped{
+      .ipv6 = true, .prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, .bits = 96};
+  std::vector<AddressBlock> out;
+  for (const AddressBlock& block : blocks) append(out, subtract(block, mapped));
+  return out;
+}
+
 std::vector<AddressBlock> private_blocks() { return to_blocks(private_ipv4, private_ipv6); }
 
 std::vector<AddressBlock> closed_blocks() {

@@ -28,6 +28,8 @@ struct AddressBlock {
 // What is left of `block` without `hole`, as the fewest blocks.
 [[nodiscard]] std::vector<AddressBlock> subtract(const AddressBlock& block,
                                                  const AddressBlock& hole);
+// Without the addresses of IPv4 that are mapped into IPv6, ::ffff:0:0/96.
+[[nodiscard]] std::vector<AddressBlock> without_mapped(const std::vector<AddressBlock>& blocks);
 [[nodiscard]] bool covers(const AddressBlock& block, const AddressBlock& other);
 
 [[nodiscard]] std::string print(const AddressBlock& block);

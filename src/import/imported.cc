@@ -1,6 +1,7 @@
 #include "import/imported.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/format.h"
@@ -38,12 +39,24 @@ void write_capabilities(JsonWriter& json, const std::vector<std::string>& capabi
   json.end_array();
 }
 
-// Whether the grammar and the rules on scopes take it, where every variable has this value and HOME
-// is a home directory.
-Result<std::vector<Capability>> read_with(std::string_view text, std::string_view value,
+// What a variable may stand for: a path, a piece of a path or a host, a port or a size.
+constexpr std::string_view stand_ins[] = {"/srv/value", "value", "1"};
+// Variables of one capability of which every choice is tried; further ones stand for the same as
+// the first ones.
+constexpr std::size_t most_chosen = 4;
+
+// Whether the grammar and the rules on scopes take it, where the variables stand for what the
+// digits of `choice` say and HOME is a home directory.
+Result<std::vector<Capability>> read_with(std::string_view text, std::size_t choice,
                                           std::string_view home) {
   core::Bindings bindings;
+  std::array<std::size_t, most_chosen> digits{};
+  for (std::size_t& digit : digits) {
+    digit = choice % std::size(stand_ins);
+    choice /= std::size(stand_ins);
+  }
   for (const std::string_view name : core::variables_in(text)) {
+    const std::string_view value = stand_ins[digits.at(bindings.size() % most_chosen)];
     bindings.push_back(
         {.name = std::string(name), .values = {std::string(name == "HOME" ? home : value)}});
   }
@@ -52,16 +65,23 @@ Result<std::vector<Capability>> read_with(std::string_view text, std::string_vie
   return parsed;
 }
 
-// The canonical spelling. A variable may stand for a path or for a piece of one: what is refused
-// for both is refused. A text with variables keeps its spelling.
+// The canonical spelling. What is refused whatever its variables stand for is refused. A text with
+// variables keeps its spelling.
 Result<std::string> canonical(std::string_view text, std::string_view known_home) {
   const std::string_view home = known_home.empty() ? "/home/somebody" : known_home;
   if (find_invalid_utf8(text)) {
     return fail(Code::doc_encoding, {}, "it is not UTF-8", "");
   }
-  const bool has_variables = !core::variables_in(text).empty();
-  auto parsed = read_with(text, "/srv/value", home);
-  if (!parsed && has_variables) parsed = read_with(text, "value", home);
+  const std::size_t variables = std::min(core::variables_in(text).size(), most_chosen);
+  const bool has_variables = variables > 0;
+  std::size_t choices = 1;
+  for (std::size_t i = 0; i < variables; ++i) choices *= std::size(stand_ins);
+  auto parsed = read_with(text, 0, home);
+  for (std::size_t choice = 1; !parsed && choice < choices; ++choice) {
+    auto again = read_with(text, choice, home);
+    // The reason that is told is the one for a piece of a path or a host.
+    if (again || choice == 1) parsed = std::move(again);
+  }
   if (!parsed) return std::unexpected(std::move(parsed).error());
   if (has_variables || parsed->size() != 1) return std::string(text);
   return print(parsed->front());
@@ -113,6 +133,7 @@ void write_manifest(const Imported& imported, JsonWriter& json) {
   json.key("grammar").string("0.1");
   json.key("name").string(imported.name);
   json.key("version").string(imported.version);
+  if (!imported.description.empty()) json.key("description").string(imported.description);
   if (imported.seal) json.key("seal").boolean(true);
   json.key("serverCapabilities");
   write_capabilities(json, imported.capabilities);
@@ -145,6 +166,10 @@ void Collector::name(std::string_view text) {
 
 void Collector::version(std::string_view text) {
   if (is_plain(text)) out_.version = text;
+}
+
+void Collector::description(std::string_view text) {
+  if (!find_invalid_utf8(text)) out_.description = text;
 }
 
 void Collector::command(std::vector<std::string> words) { out_.command = std::move(words); }

@@ -48,6 +48,7 @@ struct Imported {
   std::string format;  // "toolhive"
   std::string name;    // of the server, never empty
   std::string version;
+  std::string description;                // of capgate's own manifest, carried along
   std::vector<std::string> capabilities;  // of the whole server, canonical, sorted, distinct
   std::vector<ImportedTool> tools;
   bool seal = false;                   // capgate's own manifest, carried along, says so
@@ -93,6 +94,7 @@ class Collector {
   void version(std::string_view text);
   void command(std::vector<std::string> words);
   void seal() { out_.seal = true; }
+  void description(std::string_view text);
 
   // What is granted from here on is this tool's; before the first one, the whole server's. A second
   // tool of the same name is the first one.

@@ -33,6 +33,8 @@ void take(const text::Document& document, const core::Manifest& manifest, Collec
   out.name(manifest.name);
   out.version(manifest.version);
   if (manifest.seal) out.seal();
+  const auto about = document.root().find("description");
+  if (about && about->is(Kind::string)) out.description(about->text());
   out.whole_server();
   grant_all(document.root(), "serverCapabilities", out);
   for (const Value tool : document.root().find("tools")->elements()) {

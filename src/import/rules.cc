@@ -252,6 +252,14 @@ void Rules::allow_path(Access access, const Item& item) {
   paths_.push_back(*std::move(rule));
 }
 
+void Rules::allow_base(const Item& item) {
+  if (!has_room(paths_.size(), item.where)) return;
+  auto rule = resolve(Access::read, item);
+  if (!rule) return add(std::move(rule).error());
+  rule->is_base = true;
+  paths_.push_back(*std::move(rule));
+}
+
 void Rules::deny_path(Access access, const Item& item) {
   if (!has_room(denied_paths_.size(), item.where)) return;
   // "/a/**/x" and "*.pem" are below the directory before the first component with a wildcard.
@@ -347,11 +355,55 @@ void Rules::allow_program(const Item& item) {
 
 // ---- denies -------------------------------------------------------------------------------------
 
-// A place of credentials stays hidden inside whatever is granted, unless it is named itself.
-bool Rules::is_hidden_anyway(const PathRule& deny) const {
-  if (deny.is_vague || !deny.variable.empty()) return false;
-  if (core::credential_at(deny.path.base, place_.home) == nullptr) return false;
-  return !names_credentials_;
+bool Rules::holds_a_rule(const PathRule& deny) const {
+  return std::ranges::any_of(paths_, [&](const PathRule& rule) {
+    return rule.variable == deny.variable && core::is_at_or_below(rule.path.base, deny.path.base);
+  });
+}
+
+// Every sandbox does that inside of what is granted, unless a grant names it: credentials and, at
+// the root of a grant, files of secrets are hidden; what the host runs later is not writable.
+bool Rules::is_kept_anyway(const PathRule& deny) const {
+  if (deny.is_vague) return false;
+  const std::string& path = deny.path.base;
+  if (deny.variable.empty()) {
+    const auto* entry = core::credential_at(path, place_.home);
+    if (entry != nullptr &&
+        std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end()) {
+      return true;
+    }
+    if (writes(deny.access) && core::startup_at(path, place_.home) != nullptr) {
+      return std::ranges::none_of(paths_, [&](const PathRule& rule) {
+        return writes(rule.access) && core::startup_at(rule.path.base, place_.home) != nullptr;
+      });
+    }
+  }
+  const auto keeps = [&](const PathRule& rule) {
+    if (!rule.is_root || rule.is_base || rule.variable != deny.variable) return false;
+    if (rule.path.shape == PathPattern::Shape::entries) return false;
+    if (writes(deny.access) && !writes(rule.access)) return false;
+    if (path == rule.path.base || !core::is_at_or_below(path, rule.path.base)) return false;
+    const std::string_view below = std::string_view(path).substr(rule.path.base.size());
+    return writes(deny.access) ? core::is_held_name(below)
+                               : contains(core::workspace_secret_names(), below.substr(1));
+  };
+  return std::ranges::any_of(paths_, keeps) && !holds_a_rule(deny);
+}
+
+// A grant inside of another one that allows as much is no root: the two become one. Inside a place
+// of credentials it is, since the outer one does not hold that.
+void Rules::prepare_paths() {
+  for (PathRule& rule : paths_) {
+    if (rule.variable.empty()) rule.credential = core::credential_at(rule.path.base, place_.home);
+  }
+  for (PathRule& rule : paths_) {
+    rule.is_root = std::ranges::none_of(paths_, [&](const PathRule& other) {
+      return !other.is_base && other.variable == rule.variable &&
+             other.credential == rule.credential && other.path.base != rule.path.base &&
+             (writes(other.access) || !writes(rule.access)) &&
+             core::is_at_or_below(rule.path.base, other.path.base);
+    });
+  }
 }
 
 bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const {
@@ -372,11 +424,11 @@ void Rules::apply(const PathRule& deny) {
            "a manifest cannot say \"all of it but that\": allow the directories that are needed, "
            "each by its name, instead of the one around them");
   };
-  const bool hidden = is_hidden_anyway(deny);
+  const bool is_kept = is_kept_anyway(deny);
   std::erase_if(paths_, [&](PathRule& allow) {
     if (writes(deny.access) && !writes(allow.access)) return false;
-    if (hidden) return false;
     if (allow.variable != deny.variable) {
+      if (is_kept && deny.variable.empty()) return false;
       if (is_readable_again(deny, allow)) return false;
       inside(allow, ", perhaps: a variable stands for some directory");
       return false;
@@ -405,7 +457,7 @@ void Rules::apply(const PathRule& deny) {
           std::string_view(denied).substr(allowed == "/" ? 1 : allowed.size() + 1);
       if (!core::matches_glob(below.substr(0, below.find('/')), allow.path.glob)) return false;
     }
-    inside(allow, "");
+    if (!is_kept) inside(allow, "");
     return false;
   });
 }
@@ -441,6 +493,7 @@ void Rules::apply(const HostRule& deny) {
 }
 
 void Rules::grant(const PathRule& rule) {
+  if (rule.is_base) return;
   const core::FsCapability fs{.actions = actions_of(rule.access), .path = rule.path};
   std::string text = print(Capability(fs));
   if (!rule.variable.empty()) {
@@ -458,7 +511,13 @@ void Rules::grant(const PathRule& rule) {
 }
 
 void Rules::grant(const HostRule& rule) {
-  const Capability capability = core::NetConnect{.endpoint = rule.endpoint, .refinements = {}};
+  const core::HostPattern& host = rule.endpoint.host;
+  const bool is_name = host.kind == core::HostPattern::Kind::name ||
+                       host.kind == core::HostPattern::Kind::subdomains;
+  core::NetConnect net{.endpoint = rule.endpoint, .refinements = {}};
+  net.refinements.private_network =
+      opens_private_ && is_name && !core::names_private_endpoint(host);
+  const Capability capability = std::move(net);
   out_.grant(capability, rule.subject);
   const core::Endpoint& endpoint = rule.endpoint;
   if (endpoint.host.kind == core::HostPattern::Kind::any) {
@@ -474,9 +533,7 @@ void Rules::grant(const HostRule& rule) {
 }
 
 Checked<Imported> Rules::finish() && {
-  names_credentials_ = std::ranges::any_of(paths_, [&](const PathRule& rule) {
-    return core::credential_at(rule.path.base, place_.home) != nullptr;
-  });
+  prepare_paths();
   for (const PathRule& deny : denied_paths_) apply(deny);
   for (const HostRule& deny : denied_hosts_) apply(deny);
   if (mistakes_.empty()) {

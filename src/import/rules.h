@@ -9,7 +9,8 @@
 //
 // The language has no deny. finish() therefore weighs every deny against what is allowed: outside
 // of it the deny says nothing new, around it the grant falls, inside of it the import is refused,
-// since a manifest without the deny would grant more than its source.
+// since a manifest without the deny would grant more than its source. What every sandbox keeps
+// inside of a grant anyway (credentials, .env, .git/hooks ...) may be denied there.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include "base/result.h"
 #include "core/host.h"
 #include "core/path.h"
+#include "core/sensitive.h"
 #include "import/imported.h"
 #include "text/document.h"
 
@@ -71,6 +73,8 @@ class Rules {
   [[nodiscard]] std::optional<Item> plain(text::Value value, std::string_view subject);
 
   void allow_path(Access access, const Item& item);
+  // A path that every sandbox shows (core/base_system.h): weighed against denies, not granted.
+  void allow_base(const Item& item);
   // A glob that the language lacks denies everything that it might match.
   void deny_path(Access access, const Item& item);
   // HOST or HOST:PORT.
@@ -85,6 +89,8 @@ class Rules {
 
   // Of srt: a path that is allowed to be read is not denied by a rule for something around it.
   void allowed_reads_win() { allowed_reads_win_ = true; }
+  // Names of hosts may lead into private networks.
+  void open_private() { opens_private_ = true; }
 
   [[nodiscard]] Checked<Imported> finish() &&;
 
@@ -94,6 +100,9 @@ class Rules {
     core::PathPattern path;
     std::string variable;   // the one that the path starts with
     bool is_vague = false;  // a deny of what is not known exactly, somewhere below the path
+    bool is_base = false;   // in every sandbox: not granted
+    bool is_root = false;   // no other rule that allows as much is around it
+    const core::CredentialPath* credential = nullptr;  // what it is or lies below
     Span where;
     std::string subject;
     std::string text;
@@ -108,7 +117,9 @@ class Rules {
   [[nodiscard]] Result<PathRule> resolve(Access access, const Item& item) const;
   [[nodiscard]] bool has_room(std::size_t rules, Span where);
   [[nodiscard]] bool is_readable_again(const PathRule& deny, const PathRule& allow) const;
-  [[nodiscard]] bool is_hidden_anyway(const PathRule& deny) const;
+  [[nodiscard]] bool is_kept_anyway(const PathRule& deny) const;
+  [[nodiscard]] bool holds_a_rule(const PathRule& deny) const;
+  void prepare_paths();
   void apply(const PathRule& deny);
   void apply(const HostRule& deny);
   void grant(const PathRule& rule);
@@ -122,7 +133,7 @@ class Rules {
   std::vector<HostRule> denied_hosts_;
   Diagnostics mistakes_;
   bool allowed_reads_win_ = false;
-  bool names_credentials_ = false;  // a path that is allowed is a place of credentials
+  bool opens_private_ = false;
   bool is_full_ = false;
 };
 

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "import/own_meta.h"
 #include "import/reading.h"
+#include "import/toolhive.h"
 
 namespace capgate::imports {
 namespace {
@@ -96,7 +97,7 @@ class Reader {
     const auto package = find_package();
     if (!package) return;
     read_command(*package);
-    if (take_meta()) return out_.command(std::move(command_));
+    if (take_meta(*package)) return out_.command(std::move(command_));
     read_environment(*package);
     for (const char* key : {"runtimeArguments", "packageArguments"}) grant_arguments(*package, key);
     read_transport(*package);
@@ -252,7 +253,7 @@ class Reader {
   // ---- permissions ----------------------------------------------------------------------------
 
   // `_meta` of the entry, what the publisher provides in it, and `_meta` beside the entry.
-  bool take_meta() {
+  bool take_meta(Value package) {
     for (const Value holder : {root_, whole_}) {
       const auto meta = in_.object(holder, "_meta");
       if (!meta) continue;
@@ -260,13 +261,34 @@ class Reader {
       const auto provided = in_.object(*meta, publisher_key);
       if (!provided) continue;
       if (take_own_meta(*provided, in_, out_) == OwnMeta::taken) return true;
-      if (provided->find(toolhive_key)) {
-        out_.dropped(format("_meta.{}.{}", publisher_key, toolhive_key),
-                     "it holds what ToolHive knows of the server: import its permissions from a "
-                     "file of their own, with --from toolhive");
-      }
+      if (const auto known = in_.object(*provided, toolhive_key)) take_toolhive(*known, package);
     }
     return false;
+  }
+
+  // {IMAGE: {"permissions": a profile of ToolHive, ...}} beside what the package itself says.
+  void take_toolhive(Value images, Value package) {
+    const std::string subject = format("_meta.{}.{}", publisher_key, toolhive_key);
+    const auto image = images.find(in_.text(package, "identifier", Need::required));
+    const auto profile =
+        image && image->is(Kind::object) ? in_.object(*image, "permissions") : std::nullopt;
+    if (!profile) {
+      return out_.dropped(subject, "it has no permissions for this package");
+    }
+    if (std::exchange(knows_hosts_, true)) return;  // `_meta` of the entry is the document's
+    auto read = read_toolhive_profile(*profile, out_.place());
+    if (!read) return in_.add(std::move(read).error());
+    for (const std::string& capability : read->capabilities) out_.grant(capability, subject);
+    for (const Loss& loss : read->losses) {
+      const std::string place = format("{}.permissions.{}", toolhive_key, loss.subject);
+      if (loss.kind == Loss::Kind::dropped) out_.dropped(place, loss.message);
+      if (loss.kind == Loss::Kind::assumed && loss.subject != "name" && loss.subject != "version") {
+        out_.assumed(place, loss.message);
+      }
+    }
+    out_.assumed(subject,
+                 "hosts and mounts are those of the permissions that ToolHive has for the image: "
+                 "read them, as nobody else has checked them");
   }
 
   bool is_secret(Value input) {
@@ -379,9 +401,11 @@ class Reader {
   }
 
   void say_what_is_unsaid(Value package) {
-    out_.unsaid("net",
-                "the format cannot say which hosts the server needs, so it reaches none: add "
-                "net:connect:HOST:PORT");
+    if (!knows_hosts_) {
+      out_.unsaid("net",
+                  "the format cannot say which hosts the server needs, so it reaches none: add "
+                  "net:connect:HOST:PORT");
+    }
     out_.unsaid("exec",
                 "the format cannot say which programs the server starts, so it starts none: "
                 "add exec:spawn:NAME");
@@ -409,6 +433,7 @@ class Reader {
   Reading in_;
   Collector out_;
   std::vector<std::string> command_;
+  bool knows_hosts_ = false;  // ToolHive's permissions name them
 };
 
 }  // namespace

@@ -46,6 +46,29 @@ std::string schema(std::string_view date) {
                format(R"(, "$schema": "https://x.example/schemas/{}/server.schema.json")", date));
 }
 
+std::string toolhive(std::string_view image, std::string_view permissions) {
+  return entry(package("", "oci"),
+               format(R"(, "_meta": {{"io.modelcontextprotocol.registry/publisher-provided":
+                  {{"io.github.stacklok": {{"{}": {{"permissions": {}}}}}}}}})",
+                      image, permissions));
+}
+
+TEST(ServerJson, PermissionsOfToolHiveAreRead) {
+  const auto imported = import(toolhive(
+      "p-oci", R"({"read": ["/srv/a"], "network": {"outbound": {"allow_host": ["x.example"]}}})"));
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(join(imported->capabilities, " "), "fs:read:/srv/a net:connect:x.example");
+  EXPECT_EQ(imported->name, "a.b/c");
+  const auto other = import(toolhive("another", R"({"read": ["/srv/a"]})"));
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(other->capabilities.empty());
+  EXPECT_TRUE(std::ranges::any_of(other->losses, [](const Loss& loss) {
+    return loss.message == "it has no permissions for this package";
+  }));
+  EXPECT_EQ(mistakes(toolhive("p-oci", R"({"privileged": true})")),
+            "IMPORT_REFUSED a privileged container has every right on the host\n");
+}
+
 TEST(ServerJson, OtherSchemasAreRefusedByName) {
   for (const char* date : {"2025-09-16", "2025-09-29", "2025-10-11", "2025-10-17", "2025-12-11"}) {
     EXPECT_EQ(mistakes(schema(date)), "read") << date;

@@ -7,6 +7,7 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "core/address_blocks.h"
+#include "core/base_system.h"
 #include "import/cidr.h"
 
 namespace capgate::imports {
@@ -84,6 +85,25 @@ void each_path(Rules& in, Value filesystem, std::string_view key, TranslatePath 
   }
 }
 
+// What a sandbox has anyway, and what the runtime needs for itself, is no grant: `capgate export`
+// lists both, as whoever denies `/` must.
+void allow_read(Rules& in, const Rules::Item& item) {
+  const std::size_t slash = item.text.find_last_of('/');
+  if (core::is_base_system(item.text)) {
+    in.allow_base(item);
+    in.out().assumed(item.subject,
+                     "the system itself (/usr, and a few files of /etc) is in every sandbox: it is "
+                     "not granted by name");
+  } else if (item.text == core::timezone_file) {
+    in.allow("clock:tzdata", item);
+  } else if (slash != std::string::npos && item.text.substr(slash + 1) == core::srt_proxy_sockets) {
+    in.out().dropped(item.subject,
+                     format("{} is the runtime's own, for its proxy", quoted(item.text)));
+  } else {
+    in.allow_path(Access::read, item);
+  }
+}
+
 void read_filesystem(Rules& in, Value filesystem, TranslatePath translate) {
   in.check_keys(filesystem, filesystem_keys, "filesystem");
   if (in.flag(filesystem, "disabled")) {
@@ -92,7 +112,7 @@ void read_filesystem(Rules& in, Value filesystem, TranslatePath translate) {
               "remove disabled, and name what the server needs in allowWrite and allowRead");
   }
   each_path(in, filesystem, "allowRead", translate,
-            [&](const Rules::Item& item) { in.allow_path(Access::read, item); });
+            [&](const Rules::Item& item) { allow_read(in, item); });
   each_path(in, filesystem, "allowWrite", translate,
             [&](const Rules::Item& item) { in.allow_path(Access::write, item); });
   each_path(in, filesystem, "denyRead", translate,
@@ -116,6 +136,7 @@ void refuse_filters(Rules& in, Value network) {
   }
   const auto list = in.member(network, "deniedResolvedAddresses", Kind::array);
   if (!list) return;
+  std::vector<core::AddressBlock> blocks;
   for (const Value item : list->elements()) {
     const auto block = item.is(Kind::string) ? parse_block(item.text()) : std::nullopt;
     if (!block) {
@@ -127,8 +148,13 @@ void refuse_filters(Rules& in, Value network) {
           format("{} is public, and a manifest cannot deny addresses to names", print(*block)),
           "remove it from a copy of the file if the manifest may do without; private addresses "
           "are closed anyway");
+    } else {
+      blocks.push_back(*block);
     }
   }
+  // What `capgate export` writes where names have private=true; any other list leaves it closed.
+  sort_and_deduplicate(blocks);
+  if (blocks == core::without_mapped(core::closed_blocks())) in.open_private();
 }
 
 void drop_settings(Rules& in, Value object, std::span<const std::string_view> keys,

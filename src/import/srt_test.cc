@@ -40,6 +40,14 @@ TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
       // Credentials are hidden inside whatever is granted.
       {R"("allowWrite": ["/home/me/.config"], "denyRead": ["~/.config/gcloud"])",
        "fs:write:/home/me/.config"},
+      // So is what every sandbox keeps at the root of a grant.
+      {R"("allowWrite": ["."], "denyRead": [".env"], "denyWrite": [".env", ".git/hooks"])",
+       "fs:write:/srv/project"},
+      {R"("allowWrite": ["/home/me/x"], "denyWrite": ["~/.bashrc"])", "fs:write:/home/me/x"},
+      // The system, its time zone and the runtime's socket are no grants of files.
+      {R"("denyRead": ["/"], "allowRead": ["/usr", "/etc/ssl/certs", "/tmp/claude-http-*.sock",
+          "/etc/localtime", "/usr/share/x"])",
+       "clock:tzdata fs:read:/usr/share/x"},
       {R"("allowWrite": [{"path": "/srv/a", "literal": true}])", "fs:write:/srv/a"},
       {R"("allowWrite": ["/srv/*.log"], "denyWrite": ["/srv/key.pem"])", "fs:write:/srv/*.log"},
   };
@@ -51,7 +59,18 @@ TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
 
 TEST(Srt, ADenyInsideOfWhatIsAllowedIsRefused) {
   const support::ImportCase cases[] = {
-      {R"("allowWrite": ["."], "denyWrite": [".env"])", "IMPORT_REFUSED '.env': denyWrite denies"},
+      {R"("allowWrite": ["."], "denyWrite": ["x.md"])", "IMPORT_REFUSED 'x.md': denyWrite denies"},
+      // Only at the root of a grant, and only what no other rule opens.
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/a/b/.env"])",
+       "IMPORT_REFUSED '/srv/a/b/.env'"},
+      {R"("allowWrite": ["/srv/a", "/srv/a/b"], "denyRead": ["/srv/a/b/.env"])",
+       "IMPORT_REFUSED '/srv/a/b/.env'"},
+      {R"("allowWrite": ["/srv/a"], "allowRead": ["/srv/a/.env/x"], "denyRead": ["/srv/a/.env"])",
+       "IMPORT_REFUSED '/srv/a/.env'"},
+      {R"("allowRead": ["/srv/a"], "denyRead": ["/srv/a/.git/hooks"])",
+       "IMPORT_REFUSED '/srv/a/.git/hooks'"},
+      {R"("allowRead": ["/usr"], "denyRead": ["/", "/usr/local/x"])",
+       "IMPORT_REFUSED '/usr/local/x'"},
       {R"("allowWrite": ["."], "denyRead": ["**/.env"])",
        "IMPORT_REFUSED '**/.env': denyRead denies"},
       {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/*/x"])", "IMPORT_REFUSED '/srv/*/x'"},
@@ -164,8 +183,11 @@ TEST(Vscode, WhatItCannotMeanIsAMistake) {
       {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"], "denyRead": ["/srv/x"]})"),
        "IMPORT_REFUSED '/srv/x': denyRead denies a part of"},
       {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"],
+                   "denyWrite": ["${workspaceFolder}/x"]})"),
+       "IMPORT_REFUSED '${workspaceFolder}/x': denyWrite denies a part of"},
+      {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"],
                    "denyWrite": ["${workspaceFolder}/.env"]})"),
-       "IMPORT_REFUSED '${workspaceFolder}/.env': denyWrite denies a part of"},
+       "fs:write:${WORKSPACE_FOLDER}"},
       {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"], "denyRead": ["~/.ssh"]})"),
        "fs:write:${WORKSPACE_FOLDER}"},
   };

@@ -152,9 +152,12 @@ class Reader {
       return;
     }
     if (hosts.empty() && !ports.empty()) {
-      in_.out().assumed(subject,
-                        "ports without hosts: there, every host may be reached on them; the "
-                        "manifest grants none. Name the hosts in allow_host");
+      for (const std::uint16_t port : ports) {
+        in_.allow_endpoint({.host = {}, .port = port},
+                           {.text = format("*:{}", port),
+                            .where = outbound.find("allow_port")->span(),
+                            .subject = "network.outbound.allow_port"});
+      }
       return;
     }
     if (hosts.size() * std::max<std::size_t>(ports.size(), 1) > 1024) {
@@ -245,7 +248,11 @@ bool is_toolhive(const text::Document& document) {
 }
 
 Checked<Imported> read_toolhive(const text::Document& document, const ImportPlace& place) {
-  return Reader(document.root(), place).read();
+  return read_toolhive_profile(document.root(), place);
+}
+
+Checked<Imported> read_toolhive_profile(Value profile, const ImportPlace& place) {
+  return Reader(profile, place).read();
 }
 
 }  // namespace capgate::imports

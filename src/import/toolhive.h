@@ -4,7 +4,7 @@
 //    "network": {"outbound": {"allow_host": [".github.com"], "allow_port": [443]}}}
 //
 // Hosts and ports are two lists there, and every pair is allowed: all pairs are written. ".name" is
-// the name and everything below it. Empty lists allow nothing.
+// the name and everything below it. Ports without hosts are every host. Empty lists allow nothing.
 #pragma once
 
 #include "base/result.h"
@@ -16,5 +16,8 @@ namespace capgate::imports {
 [[nodiscard]] bool is_toolhive(const text::Document& document);
 [[nodiscard]] Checked<Imported> read_toolhive(const text::Document& document,
                                               const ImportPlace& place);
+// A profile that is a part of another document.
+[[nodiscard]] Checked<Imported> read_toolhive_profile(text::Value profile,
+                                                      const ImportPlace& place);
 
 }  // namespace capgate::imports

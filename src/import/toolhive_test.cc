@@ -29,7 +29,7 @@ TEST(Toolhive, IsReadAsItSays) {
        "net:connect:a.example.com"},
       {R"({"network": {"outbound": {"insecure_allow_all": true}}})", "net:connect:*"},
       {R"({"network": {"outbound": {"allow_host": [], "allow_port": []}}})", ""},
-      {R"({"network": {"outbound": {"allow_port": [443]}}})", ""},
+      {R"({"network": {"outbound": {"allow_port": [443]}}})", "net:connect:*:443"},
       {R"({"network": {"outbound": {"allow_host": ["localhost", "127.0.0.1"], "allow_port": [80]}}})",
        ""},
       {R"({"network": {"mode": "none", "outbound": {"insecure_allow_all": true}}})", ""},
@@ -81,7 +81,7 @@ TEST(Toolhive, LossesAreTold) {
   EXPECT_TRUE(has_loss(read, Loss::Kind::unsaid, "exec"));
   EXPECT_TRUE(
       has_loss(read_json(read_toolhive, R"({"network": {"outbound": {"allow_port": [1]}}})"),
-               Loss::Kind::assumed, "network.outbound"));
+               Loss::Kind::assumed, "network.outbound.allow_port"));
 }
 
 TEST(Toolhive, ACrossProductHasAnEnd) {

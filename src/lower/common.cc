@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "core/base_system.h"
 #include "core/sensitive.h"
 
 namespace capgate::lower {
@@ -13,16 +14,6 @@ namespace {
 
 using core::Capability;
 using core::LimitCapability;
-
-// Everything else of /etc stays away: it holds machine ids, keys, network secrets and tokens.
-constexpr std::string_view etc_paths[] = {
-    "/etc/alternatives",    "/etc/ca-certificates", "/etc/ca-certificates.conf",
-    "/etc/crypto-policies", "/etc/ld.so.cache",     "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",    "/etc/mime.types",      "/etc/os-release",
-    "/etc/pki/ca-trust",    "/etc/pki/tls/certs",   "/etc/pki/tls/cert.pem",
-    "/etc/protocols",       "/etc/services",        "/etc/ssl/cert.pem",
-    "/etc/ssl/certs",       "/etc/ssl/openssl.cnf",
-};
 
 constexpr PlanLimit default_limits[] = {
     {.name = "cpu", .value = 0},  // none
@@ -102,7 +93,7 @@ bool separates_adding_from_removing(const core::FsCapability& fs) {
 
 }  // namespace
 
-std::span<const std::string_view> base_etc_paths() { return etc_paths; }
+std::span<const std::string_view> base_etc_paths() { return core::base_etc_paths; }
 
 GeneratedFiles generated_etc_files(const Input& input, std::string_view home, TextStore& texts) {
   static_assert(sandbox_hostname == "capgate");

@@ -6,6 +6,7 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "core/address_blocks.h"
+#include "core/base_system.h"
 #include "core/path.h"
 #include "core/sensitive.h"
 #include "lower/export_common.h"
@@ -16,21 +17,8 @@ namespace {
 using core::HostPattern;
 using Shape = core::PathPattern::Shape;
 
-// The system: what programs are loaded from. Not every host has them all; srt skips what is not
-// there.
-constexpr std::string_view system_paths[] = {"/bin",    "/lib",  "/lib32", "/lib64",
-                                             "/libx32", "/sbin", "/usr"};
-
-// srt's relay inside the sandbox connects to its proxy outside over this socket, which `/` in
-// denyRead would hide. The command itself cannot: srt lets it make no Unix socket.
-constexpr std::string_view proxy_sockets = "claude-http-*.sock";
 // Writable for every command of every srt unless it is denied.
 constexpr std::string_view shared_directory = "/tmp/claude";
-
-// ::ffff:0:0/96. To srt a block that holds it holds every IPv4 address; mapped ones it judges by
-// the IPv4 blocks.
-constexpr core::AddressBlock mapped_ipv4{
-    .ipv6 = true, .prefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, .bits = 96};
 
 constexpr Reasons reasons{
     .listen = "nobody can connect to its network namespace, in which every port is free",
@@ -61,11 +49,11 @@ class Settings {
 
  private:
   void allow_system() {
-    for (const std::string_view path : system_paths) allow_read_.emplace_back(path);
+    for (const std::string_view path : core::system_directories) allow_read_.emplace_back(path);
     for (const std::string_view path : base_etc_paths()) allow_read_.emplace_back(path);
     for (const auto& grant : policy_.clocks) {
       if (grant.capability.source != core::ClockCapability::Source::tzdata) continue;
-      allow_read_.emplace_back("/etc/localtime");
+      allow_read_.emplace_back(core::timezone_file);
     }
     for (const std::string& program : input_.options.programs) allow_read_.push_back(program);
   }
@@ -91,6 +79,7 @@ class Settings {
       return;  // srt would not start
     }
     allow_write_.push_back(fs.path.base);
+    allow_read_.push_back(fs.path.base);  // macOS, and who reads the file: `/` is denied
     for (std::string& path : kept_from_writing(input_, fs.path.base)) {
       deny_write_.push_back(std::move(path));
     }
@@ -115,7 +104,7 @@ class Settings {
       const core::FsCapability& fs = other.capability;
       return !writes(fs) && fs.path.base != path && holds(fs.path.base);
     };
-    return std::ranges::any_of(system_paths, holds) ||
+    return std::ranges::any_of(core::system_directories, holds) ||
            std::ranges::any_of(base_etc_paths(), holds) ||
            std::ranges::any_of(input_.options.programs, holds) ||
            std::ranges::any_of(policy_.files, is_read_there);
@@ -175,12 +164,15 @@ class Settings {
       }
       domains_.push_back(core::print(net.endpoint));
     }
-    if (!domains_.empty()) allow_read_.push_back(format("{}/{}", socket_place(), proxy_sockets));
+    // The command itself cannot connect to it: srt lets it make no Unix socket.
+    if (!domains_.empty()) {
+      allow_read_.push_back(format("{}/{}", socket_place(), core::srt_proxy_sockets));
+    }
+    // To srt a block that holds ::ffff:0:0/96 holds every IPv4 address; mapped ones it judges by
+    // the IPv4 blocks.
     for (const core::AddressBlock& block :
-         opens_private ? core::closed_blocks() : core::private_blocks()) {
-      for (const core::AddressBlock& part : core::subtract(block, mapped_ipv4)) {
-        closed_addresses_.push_back(core::print(part));
-      }
+         core::without_mapped(opens_private ? core::closed_blocks() : core::private_blocks())) {
+      closed_addresses_.push_back(core::print(block));
     }
   }
 

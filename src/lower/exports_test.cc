@@ -217,6 +217,7 @@ TEST(Srt, FilesAreAnAllowlist) {
   EXPECT_TRUE(srt.has(allow_read, "/srv/data"));
   EXPECT_TRUE(srt.has(allow_read, "/srv/notes"));
   EXPECT_EQ(srt.list(allow_write), Strings{"/w"});
+  EXPECT_TRUE(srt.has(allow_read, "/w"));  // `/` is denied
   EXPECT_TRUE(srt.has(deny_write, "/w/.git/hooks"));
   EXPECT_TRUE(srt.has(deny_read, "/w/.env"));
   EXPECT_FALSE(srt.has(allow_read, "/tmp/claude-http-*.sock"));

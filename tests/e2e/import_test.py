@@ -232,6 +232,13 @@ class Bundles(ImportCase):
             with self.subTest(words=words):
                 self.assert_refused(hostile, words)
 
+    def test_a_script_of_deno(self):
+        path = self.tree.file("fetch.ts", "#!/usr/bin/env -S deno run --allow-net=a.example.com:443\n"
+                                          "const x: {y: string} = {y: `[`};\n")
+        done = self.capgate(path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"net:connect:a.example.com:443", done.stdout)
+
     def test_bombs(self):
         self.assert_refused(bundle([("manifest.json", " " * (1 << 20) + "{}")]), "more than 1 MiB")
         small = bundle([("manifest.json", " " * (50 << 20))])

@@ -40,8 +40,10 @@ def install():
 
 
 def words(settings, command):
-    """The words that run a command in srt."""
-    return [launch.NODE, SRT, "--settings", settings, "-c", shlex.join(command)]
+    """The words that run a command in srt. It searches the directory that it is started in, below
+    `/` for ten seconds: in a small one."""
+    return ["/usr/bin/env", f"--chdir={SOURCE}", launch.NODE, SRT, "--settings", settings,
+            "-c", shlex.join(command)]
 
 
 def environment(**further):
