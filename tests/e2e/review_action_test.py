@@ -203,6 +203,18 @@ class Action(ActionCase):
         self.assertEqual((done.returncode, self.outputs["widened"]), (0, "true"))
         self.assertEqual(self.api.seen, [])
 
+    def test_a_capgate_yaml_is_what_its_manifests_say(self):
+        config = "servers:\n  github:\n    command: [server]\n    manifest: github.json\n"
+        base, head = self.pull_request(
+            {"ops/capgate.yaml": config, "ops/github.json": manifest()},
+            {"ops/capgate.yaml": config.replace("[server]", "[other]").replace("github.json", "wide.json"),
+             "ops/wide.json": manifest("exec:spawn:git")})
+        self.assertEqual(self.play(base, head, paths="ops/capgate.yaml").returncode, 5)
+        self.assertIn("exec:spawn:git", self.comment)
+        self.assertIn("other", self.comment)
+        self.assertEqual(self.play(base, head).returncode, 5)
+        self.assertIn("ops/capgate.yaml", self.comment)
+
     def test_hostile_names_stay_names(self):
         name = "a`b$(touch pwned);\n::set-output name=x::y @team.json"
         base, head = self.pull_request({name: manifest()}, {name: manifest("exec:spawn:git")})
