@@ -24,6 +24,9 @@ struct Part {
   Part(Policy made, std::string_view of) : policy(std::move(made)), home(of), held(policy, home) {}
   Part(const Part&) = delete;
   Part& operator=(const Part&) = delete;
+  Part(Part&&) = delete;
+  Part& operator=(Part&&) = delete;
+  ~Part() = default;
 
   Policy policy;
   std::string home;

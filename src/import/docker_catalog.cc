@@ -143,7 +143,8 @@ class Reader {
       return in_.complain(whole(value), "a volume is SOURCE:TARGET or SOURCE:TARGET:ro",
                           "write HOST-PATH:CONTAINER-PATH");
     }
-    Rules::Item item{.text = std::string(parts[0]), .where = whole(value), .subject = subject};
+    const Rules::Item item{
+        .text = std::string(parts[0]), .where = whole(value), .subject = subject};
     const bool is_path = item.text.starts_with('/') || item.text.starts_with('~') ||
                          item.text.starts_with('.') || item.text.starts_with("${");
     if (!is_path) {

@@ -38,7 +38,7 @@ class Shower {
   }
 
  private:
-  std::string named(std::string text) const {
+  [[nodiscard]] std::string named(const std::string& text) const {
     return server_.symbols == nullptr ? text : server_.symbols->show(text);
   }
 

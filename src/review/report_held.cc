@@ -46,6 +46,7 @@ bool take_refusal(const Diagnostic& refusal, const Starts& starts, HeldBy& out) 
 
 std::vector<std::string> accepted_of(const HeldBy& held) {
   std::vector<std::string> out;
+  out.reserve(held.refused.size());
   for (const auto& [grant, reason] : held.refused) out.push_back(grant);
   return out;
 }

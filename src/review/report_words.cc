@@ -10,7 +10,6 @@
 namespace capgate::review {
 namespace {
 
-using core::EnvCapability;
 using core::FileRights;
 using core::HostPattern;
 using core::IpcCapability;
