@@ -153,7 +153,7 @@ std::expected<void, std::string> Approvals::keep(const Approval& approval) const
   if (auto made = sys::make_directories(base_); !made) {
     return problem("make", made.error().subject, made.error().err);
   }
-  std::string text = print(approval);
+  const std::string text = print(approval);
   // A server's own words could make it too large or too deep to be read again.
   if (const auto again = parse(text); !again || *again != approval) {
     return std::unexpected(format("what {} says of its tools is too much to be kept",
@@ -169,7 +169,8 @@ std::string Approvals::mark_of(std::string_view tree) const {
 
 void Approvals::keep_mark(std::string_view tree, std::string_view mark) const {
   if (!sys::make_directories(base_)) return;
-  (void)replace(format("{}/{}.mark", base_, sha256_hex(tree)), mark);
+  const auto kept = replace(format("{}/{}.mark", base_, sha256_hex(tree)), mark);
+  if (!kept) return;  // every file is read again the next time, that is all
 }
 
 std::expected<std::vector<Approval>, std::string> Approvals::all() const {
