@@ -69,11 +69,11 @@ TEST(Imported, PathsStartAtTheRootAtHomeOrAtTheFile) {
 TEST(Imported, AHostWithoutAPortIsEveryPortAndSaidSo) {
   Collector out("x", place);
   EXPECT_TRUE(out.grant_host("api.github.com", "hosts"));
-  EXPECT_TRUE(out.grant_host("pypi.org:443", "hosts"));
+  EXPECT_TRUE(out.grant_host("files.example.org:443", "hosts"));
   EXPECT_TRUE(out.grant_host("*.example.com", "hosts"));
   const Imported imported = finish(std::move(out));
   EXPECT_EQ(imported.capabilities, (Texts{"net:connect:*.example.com", "net:connect:api.github.com",
-                                          "net:connect:pypi.org:443"}));
+                                          "net:connect:files.example.org:443"}));
   ASSERT_EQ(imported.losses.size(), 2U);
   EXPECT_TRUE(losses(imported).starts_with(
       "assumed hosts: \"api.github.com\" has no port, so every port of it may be reached; write "
