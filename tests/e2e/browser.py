@@ -23,6 +23,8 @@ import launch
 
 CHROMIUM = "/usr/bin/chromium"
 SECONDS = 60
+# Of its own: its hundreds of threads must not count for tests of how many a user may have.
+USER = launch.ORDINARY + 1
 # No name leads anywhere, no service of the maker is asked.
 WORDS = ["--headless", "--no-sandbox", "--remote-debugging-pipe", "--disable-gpu",
          "--host-resolver-rules=MAP * ~NOTFOUND", "--no-first-run", "--disable-sync",
@@ -40,7 +42,7 @@ class Browser:
         with contextlib.ExitStack() as stack:
             self._home = tempfile.mkdtemp(prefix="capgate-browser-", dir="/var/tmp")
             stack.callback(shutil.rmtree, self._home, ignore_errors=True)
-            os.chown(self._home, launch.ORDINARY, launch.ORDINARY)
+            os.chown(self._home, USER, USER)
             ours_in, theirs_out = os.pipe()
             theirs_in, ours_out = os.pipe()
             stack.callback(os.close, ours_in)
@@ -52,7 +54,7 @@ class Browser:
                 os.dup2(high_in, 3, inheritable=True)
                 os.dup2(high_out, 4, inheritable=True)
                 os.closerange(5, 256)
-                launch.become(launch.ORDINARY)
+                launch.become(USER)
 
             log = stack.enter_context(tempfile.TemporaryFile())
             self._log = log

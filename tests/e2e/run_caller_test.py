@@ -42,7 +42,7 @@ class LowLimits(RunCase):
         self.assert_runs(self.run_below(resource.RLIMIT_NOFILE, 64, 512, words))
 
     def test_few_processes(self):
-        self.assert_runs(self.run_below(resource.RLIMIT_NPROC, 200))
+        self.assert_runs(self.run_below(resource.RLIMIT_NPROC, 400))
 
     def test_little_memory(self):
         self.assert_runs(self.run_below(resource.RLIMIT_DATA, 1 << 30))
