@@ -318,8 +318,9 @@ Strings joined(Strings a, const Strings& b) {
   return a;
 }
 
-// Whether `after` allows something that `before` does not. Its lines are merged first: fs:write:/w/a
-// below fs:read:/w holds /w/a/.env back, so with one grant less a line may come to more.
+// Whether `after` allows something that `before` does not. Its lines are merged first:
+// fs:write:/w/a below fs:read:/w holds /w/a/.env back, so with one grant less a line may come to
+// more.
 bool is_more(const Strings& before, const Strings& after) {
   return allowed(joined(before, support::merged_lines(after))) != allowed(before);
 }
