@@ -67,6 +67,13 @@ TEST(Config, ReadsEverythingOfAnEntry) {
   EXPECT_EQ(server.variables[1].values, (std::vector<std::string>{"x"}));
 }
 
+TEST(Config, ABooleanIsOneHoweverItIsSpelt) {
+  const ServerConfig on = only("servers: {x: {seal: TRUE}}");
+  EXPECT_TRUE(on.seal);
+  const ServerConfig off = only("servers: {x: {seal: False}}");
+  EXPECT_FALSE(off.seal);
+}
+
 TEST(Config, AnEntryMayBeEmpty) {
   const ServerConfig server = only("servers: {x: {}}");
   EXPECT_TRUE(server.command.empty() && server.capabilities.empty() && server.manifest.empty());

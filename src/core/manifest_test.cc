@@ -112,6 +112,12 @@ TEST(Manifest, SealIsABoolean) {
   EXPECT_FALSE(support::read_manifest(with("false"))->seal);
   EXPECT_EQ(mistakes_in(R"({"grammar":"0.0","name":"n","version":"1","tools":[],"seal":true})"),
             Strings{"GRAMMAR_FEATURE@true"});
+  for (const std::string_view value : {"true", "True", "TRUE", "false", "False", "FALSE"}) {
+    const auto document =
+        text::parse_yaml("name: n\nversion: '1'\ntools: []\nseal: " + std::string(value) + "\n");
+    ASSERT_TRUE(document) << value;
+    EXPECT_EQ(parse_manifest(*document, {})->seal, to_lower(value) == "true") << value;
+  }
 }
 
 TEST(Manifest, D26ServerCapabilitiesAreAListOrAbsent) {

@@ -40,6 +40,17 @@ TEST(Toolhive, IsReadAsItSays) {
   }
 }
 
+TEST(Toolhive, ABooleanOfYamlIsOneHoweverItIsSpelt) {
+  for (const std::string_view on : {"true", "True", "TRUE"}) {
+    const std::string privileged = "privileged: " + std::string(on) + "\n";
+    EXPECT_EQ(outcome(support::read_yaml(read_toolhive, privileged), privileged),
+              "IMPORT_REFUSED '" + std::string(on) +
+                  "': a privileged container has every right on the host");
+    const std::string all = "network: {outbound: {insecure_allow_all: " + std::string(on) + "}}\n";
+    EXPECT_EQ(outcome(support::read_yaml(read_toolhive, all), all), "net:connect:*");
+  }
+}
+
 TEST(Toolhive, WhatItCannotMeanIsAMistakeWithItsPlace) {
   const support::ImportCase cases[] = {
       {"[]", "IMPORT_SHAPE '[]': a permission profile is a mapping"},

@@ -134,6 +134,12 @@ Kind kind_of_plain(std::string_view text) {
   return is_number(text) ? Kind::number : Kind::string;
 }
 
+// One text for each boolean, as in JSON, so that no reader takes True for anything but true.
+std::string_view text_as_read(Kind kind, std::string_view value) {
+  if (kind != Kind::boolean) return value;
+  return is_one_of(value.substr(0, 1), {"t", "T"}) ? "true" : "false";
+}
+
 constexpr std::string_view no_tags_help =
     "remove it: quotes make a text, no quotes a number, true, false or null";
 
@@ -238,7 +244,7 @@ class Builder {
     } else if (is_plain && value.empty() && open_.empty()) {
       return empty_document();
     }
-    add_scalar(with_text({.kind = kind, .span = where}, value));
+    add_scalar(with_text({.kind = kind, .span = where}, text_as_read(kind, value)));
     return {};
   }
 

@@ -5,7 +5,8 @@
 // One document of mappings, sequences and scalars. Refused with the place of the mistake: what
 // parse_json refuses, and anchors, aliases, tags, a second document, merge keys ("<<") and keys
 // that are not plain text. Plain scalars are typed by the YAML 1.2 core schema: null, true, false
-// and numbers; everything else is a string (so `no` and `1.2.3` are strings).
+// and numbers; everything else is a string (so `no` and `1.2.3` are strings). The text of a boolean
+// is `true` or `false` however it was written (True, FALSE), that of a number as it was written.
 #pragma once
 
 #include <string>

@@ -47,6 +47,30 @@ TEST(ParseYaml, TypesPlainScalarsByTheCoreSchema) {
   }
 }
 
+// Whoever reads a boolean compares its text with "true".
+TEST(ParseYaml, SpellsABooleanInOneWay) {
+  constexpr std::pair<std::string_view, std::string_view> spellings[] = {
+      {"true", "true"},   {"True", "true"},   {"TRUE", "true"},
+      {"false", "false"}, {"False", "false"}, {"FALSE", "false"},
+  };
+  for (const std::string_view form : {"- {}\n", "[{}]", "- {} # x\n", "[ \xc3\xa9, {} ]"}) {
+    for (const auto& [written, read] : spellings) {
+      std::string text(form);
+      text.replace(text.find("{}"), 2, written);
+      const auto result = parse_yaml(text);
+      ASSERT_TRUE(result) << text;
+      std::optional<Value> last;
+      for (const Value element : result->root().elements()) last = element;
+      EXPECT_EQ(last->kind(), Kind::boolean) << text;
+      EXPECT_EQ(last->text(), read) << text;
+      EXPECT_EQ(source_of(*last), written) << text;
+      EXPECT_EQ(last->locate(0, 1).begin, last->span().begin) << text;
+    }
+  }
+  EXPECT_EQ(shape(parse_yaml("True: \"True\"\nFALSE: 'FALSE'\n")),
+            R"({"True":"True","FALSE":"FALSE"})");
+}
+
 TEST(ParseYaml, TakesEveryOtherPlainScalarAsAString) {
   for (const std::string text :
        {"no",    "yes", "on",       "Off",        "y",     "nULL", "tRUE", "none",  "1.2.3",

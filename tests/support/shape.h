@@ -18,7 +18,7 @@ inline std::string shape(Value value) {
   const auto separate = [&] { out += out.size() > 1 ? "," : ""; };
   switch (value.kind()) {
     case Kind::null: return "null";
-    case Kind::boolean: return to_lower(value.text());
+    case Kind::boolean: return std::string(value.text());
     case Kind::number: return std::string(value.text());
     case Kind::string: return format("\"{}\"", escape_for_terminal(value.text()));
     case Kind::array:
