@@ -57,7 +57,7 @@ void show_file(const CheckReport& report, const CheckedFile& file, Output& outpu
              count(manifest.tools.size(), "tool"), count(manifest.declared.size(), "capability"),
              count(core::policy_lines(file.loaded->policy).size(), "grant"));
   for (const std::string& note : manifest.notes) output.err += format("note: {}\n", note);
-  for (const std::string& name : file.symbols.names()) {
+  for (const std::string& name : file.symbols.names_among(manifest.used_variables)) {
     output.err += format("note: ${{{0}}} is not bound: --set {0}=VALUE\n", name);
   }
 }
@@ -98,9 +98,10 @@ void write_file(JsonWriter& json, const CheckedFile& file) {
   json.key("manifestHash").string(loaded.manifest.hash);
   // What it is depends on the values.
   json.key("policyHash");
-  file.symbols.names().empty() ? json.string(loaded.policy.hash) : json.null();
+  const auto unbound = file.symbols.names_among(loaded.manifest.used_variables);
+  unbound.empty() ? json.string(loaded.policy.hash) : json.null();
   json.key("unbound").begin_array();
-  for (const std::string& name : file.symbols.names()) json.string(name);
+  for (const std::string& name : unbound) json.string(name);
   json.end_array();
 }
 

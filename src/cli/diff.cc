@@ -113,15 +113,6 @@ std::vector<std::string> used_variables(const Servers& before, const Servers& af
   return used;
 }
 
-std::vector<std::string> unbound_variables(const core::Symbols& symbols,
-                                           const std::vector<std::string>& used) {
-  std::vector<std::string> out = symbols.names();
-  // HOME has a stand-in in any case: it is what credential files are measured by.
-  std::erase_if(out, [&](const std::string& name) { return !contains(used, name); });
-  std::ranges::sort(out);
-  return out;
-}
-
 int finish(std::span<const review::ShownServer> servers, const review::DiffFacts& facts,
            const Arguments& arguments, Output& output) {
   if (arguments.has("--json")) {
@@ -188,8 +179,7 @@ int compare_servers(const ReadSource& before, const ReadSource& after, const Arg
     if (!server) return server.error();
     shown.push_back(*std::move(server));
   }
-  return finish(shown, {.unbound = unbound_variables(symbols, used), .notes = {}}, arguments,
-                output);
+  return finish(shown, {.unbound = symbols.names_among(used), .notes = {}}, arguments, output);
 }
 
 int run(const Arguments& arguments, Output& output) {

@@ -4,12 +4,14 @@
 
 #include "base/codes.h"
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/explain_config.h"
 #include "cli/load.h"
 #include "core/describe.h"
+#include "core/rights.h"
 #include "core/scope.h"
 #include "review/lint_rules.h"
 #include "review/textconv.h"
@@ -124,14 +126,24 @@ int explain_capability(const std::string& word, const Arguments& arguments, Outp
   return Exit::ok;
 }
 
-// The tools that asked for a grant, each once, in the order of the manifest.
-std::vector<std::string> owners(const core::Manifest& manifest, const core::Origins& origins) {
-  std::vector<std::string> names;
+// "patch; search only reads": the tools that asked for a grant, each once, in the order of the
+// manifest.
+std::string owners(const core::Manifest& manifest, const core::Capability& grant,
+                   const core::Origins& origins) {
+  std::vector<std::string> askers;
+  std::vector<std::string> readers;
+  const auto add = [](std::vector<std::string>& names, std::string name) {
+    if (!contains(names, name)) names.push_back(std::move(name));
+  };
   for (const std::uint32_t index : origins) {
-    std::string name(manifest.owner(manifest.declared[index]));
-    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+    const core::Declared& declared = manifest.declared[index];
+    add(core::bears_on(declared.capability, grant) ? askers : readers,
+        std::string(manifest.owner(declared)));
   }
-  return names;
+  std::erase_if(readers, [&](const std::string& name) { return contains(askers, name); });
+  std::string out = join(askers, ", ");
+  if (readers.empty()) return out;
+  return out + format("; {} only {}", join(readers, ", "), readers.size() == 1 ? "reads" : "read");
 }
 
 void explain_as_json(const Loaded& loaded, Output& output) {
@@ -155,7 +167,8 @@ void explain_as_json(const Loaded& loaded, Output& output) {
           } else {
             json.string(loaded.manifest.owner(declared));
           }
-          json.key("line").number(line).key("column").number(column).end_object();
+          json.key("line").number(line).key("column").number(column);
+          json.key("capability").string(print(declared.capability)).end_object();
         }
         json.end_array().end_object();
       });
@@ -178,7 +191,7 @@ int explain_manifest(const Wanted& wanted, const Arguments& arguments, Output& o
         any = true;
         output.out += format("  - {}\n      {}   for {}\n", describe(capability),
                              escape_for_terminal(print(capability)),
-                             escape_for_terminal(join(owners(loaded->manifest, origins), ", ")));
+                             escape_for_terminal(owners(loaded->manifest, capability, origins)));
       });
   output.out += any ? "and nothing else.\n" : "  do nothing but compute and talk to its client.\n";
   return Exit::ok;

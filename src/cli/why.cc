@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -38,6 +41,8 @@ constexpr Option options[] = {
     json_option,
 };
 
+constexpr std::string_view question_kinds[] = {"--path", "--host", "--exec", "--env"};
+
 struct Question {
   std::string_view option;
   std::string subject;
@@ -45,22 +50,48 @@ struct Question {
   Access access = Access::read;
 };
 
-std::string current_directory() {
+std::expected<std::string, int> current_directory(Output& output) {
   std::array<char, 4096> buffer{};
-  return ::getcwd(buffer.data(), buffer.size()) == nullptr ? "/" : buffer.data();
+  if (::getcwd(buffer.data(), buffer.size()) != nullptr) return buffer.data();
+  output.err += format("capgate: there is no current directory: {}\nhelp: change to one\n",
+                       std::generic_category().message(errno));
+  return std::unexpected(Exit::unenforceable);
 }
 
-std::string absolute(std::string_view path) {
-  return path.starts_with('/') ? std::string(path) : format("{}/{}", current_directory(), path);
+// Without "." and double slashes. What ".." leads to, after a link, only the kernel can say.
+std::expected<std::string, int> plain_path(std::string_view path, Output& output) {
+  std::string whole(path);
+  if (!path.starts_with('/')) {
+    const auto directory = current_directory(output);
+    if (!directory) return std::unexpected(directory.error());
+    whole = format("{}/{}", *directory, path);
+  }
+  std::string out;
+  for (const std::string_view part : EachPart(whole, '/')) {
+    if (part == "..") {
+      char* found = ::realpath(whole.c_str(), nullptr);
+      const std::string plain = found == nullptr ? "" : found;
+      std::free(found);
+      return std::unexpected(usage_error(
+          format("--path {} has a ..", quoted(path)),
+          plain.empty() ? "write the path without it" : format("write --path {}", quoted(plain)),
+          output));
+    }
+    if (!part.empty() && part != ".") out += format("/{}", part);
+  }
+  return out.empty() ? "/" : out;
 }
 
 std::expected<Question, int> read_question(const Arguments& arguments, Output& output) {
-  constexpr std::string_view kinds[] = {"--path", "--host", "--exec", "--env"};
   Question out;
-  for (const std::string_view kind : kinds) {
+  for (const std::string_view kind : question_kinds) {
     const auto values = arguments.values(kind);
     if (values.empty()) continue;
-    if (!out.option.empty() || values.front().empty()) {
+    if (values.front().empty()) {
+      return std::unexpected(
+          usage_error(format("{} is empty", kind), "write what is asked about", output));
+    }
+    if (!out.option.empty()) {
       return std::unexpected(usage_error("why answers one question at a time",
                                          "write one of --path, --host, --exec and --env", output));
     }
@@ -76,9 +107,13 @@ std::expected<Question, int> read_question(const Arguments& arguments, Output& o
         usage_error("--write belongs to --path", "write --path PATH --write", output));
   }
   out.access = arguments.has("--write") ? Access::write : Access::read;
-  if (out.option == "--path") out.subject = absolute(out.subject);
+  if (out.option == "--path") {
+    auto path = plain_path(out.subject, output);
+    if (!path) return std::unexpected(path.error());
+    out.subject = *std::move(path);
+  }
   constexpr std::string_view verbs[] = {"read", "connect to", "start", "get the variable"};
-  const auto index = std::ranges::find(kinds, out.option) - std::begin(kinds);
+  const auto index = std::ranges::find(question_kinds, out.option) - std::begin(question_kinds);
   out.words = format("{} {}", out.access == Access::write ? "write" : verbs[index],
                      escape_for_terminal(out.subject));
   return out;
@@ -90,10 +125,10 @@ std::vector<std::string> environment() {
   return out;
 }
 
-sandbox::Launcher launcher_for(const Loaded& loaded) {
+sandbox::Launcher launcher_for(const Loaded& loaded, std::string directory) {
   const std::string path = variable("PATH");
   return {.caller = {.path = path.empty() ? std::string(lower::sandbox_path) : path,
-                     .directory = current_directory(),
+                     .directory = std::move(directory),
                      .home = loaded.options.home},
           .environment = environment(),
           .uid = ::getuid(),
@@ -128,8 +163,7 @@ std::expected<Answer, int> ask(const sandbox::Asked& asked, const Question& ques
   return std::unexpected(Exit::unenforceable);
 }
 
-// ---- the answer
-// ----------------------------------------------------------------------------------
+// ---- the answer ----
 
 struct Line {
   std::string position;  // "github.json:12:7"
@@ -142,7 +176,7 @@ struct Line {
 bool bears_on(const core::Capability& capability, const Question& question, const Answer& answer) {
   const auto* fs = std::get_if<core::FsCapability>(&capability);
   if (fs == nullptr || !answer.allowed || question.access == Access::read) return true;
-  return core::rights_of(fs->actions).has(core::FileRights::modify);
+  return core::bears_on(fs->actions, {core::FileRights::modify});
 }
 
 std::vector<Line> lines_of(const Question& question, const Answer& answer, const Loaded& loaded) {
@@ -214,7 +248,9 @@ int run(const Arguments& arguments, Output& output) {
   const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
   const auto artifact = lower::lower_to_plan(input);
   if (!artifact) return report(artifact.error(), source, arguments, output);
-  const sandbox::Launcher launcher = launcher_for(*loaded);
+  auto directory = current_directory(output);
+  if (!directory) return directory.error();
+  const sandbox::Launcher launcher = launcher_for(*loaded, *std::move(directory));
   const sandbox::Asked asked{.plan = *artifact->plan,
                              .policy = loaded->policy,
                              .launcher = launcher,

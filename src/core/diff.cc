@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 
 #include "core/built_in.h"
@@ -65,6 +66,8 @@ struct ToolPart {
 
 // One manifest, cut up.
 struct Side {
+  const Manifest* manifest = nullptr;
+  std::unique_ptr<const Manifest> sealed;  // what `manifest` is then
   OwnedPart whole;
   OwnedPart server;             // serverCapabilities alone
   std::vector<ToolPart> tools;  // sorted by name
@@ -72,6 +75,7 @@ struct Side {
 
 Checked<Side> cut_up(const Manifest& manifest) {
   Side out;
+  out.manifest = &manifest;
   out.whole = std::make_unique<const Part>(TRY(merge(manifest)), manifest.home);
   std::vector<Origins> declared(manifest.tools.size() + 1);
   for (std::uint32_t i = 0; i < manifest.declared.size(); ++i) {
@@ -111,8 +115,17 @@ GrantChange narrowed(const Capability& before, const Origins& origins, Layers af
           .origins = origins};
 }
 
-// ---- Limits and assertions
-// -----------------------------------------------------------------------
+// Of the declarations that a grant comes from those that ask for more than `held`: who only reads
+// is not why a directory may now be written. All of them where none does.
+Origins origins_beyond(const Manifest& manifest, const Origins& origins, Layers held) {
+  Origins out;
+  std::ranges::copy_if(origins, std::back_inserter(out), [&](std::uint32_t index) {
+    return !covers(held, manifest.declared[index].capability);
+  });
+  return out.empty() ? origins : out;
+}
+
+// ---- Limits and assertions ----
 
 // The two sides of one owner with what holds for it: a tool's own part and serverCapabilities.
 struct Owner {
@@ -121,13 +134,6 @@ struct Owner {
   Layers held_before;
   Layers held_after;
 };
-
-template <typename T, typename Key>
-const Granted<T>* find_bound(const std::vector<Granted<T>>& list, Key key, const T& like) {
-  const auto it = std::ranges::find_if(
-      list, [&](const Granted<T>& grant) { return key(grant.capability) == key(like); });
-  return it == list.end() ? nullptr : &*it;
-}
 
 // Calls `use(before, after)` for each bound that the owner states on either side.
 template <typename T, typename Key, typename Use>
@@ -189,8 +195,7 @@ void add_assertions(const Owner& owner, std::vector<GrantChange>& out) {
   for_each_bound(owner.before->policy.assertions, owner.after->policy.assertions, key, compare);
 }
 
-// ---- Tools
-// ---------------------------------------------------------------------------------------
+// ---- Tools ----
 
 // What widened first, otherwise in the order of the language.
 std::vector<GrantChange> by_kind(std::vector<GrantChange> changes) {
@@ -235,6 +240,7 @@ class Comparison {
     const Owner owner{before_.whole.get(), after_.whole.get(), old, now};
     add_limits(owner, out_.server);
     add_assertions(owner, out_.server);
+    settle_origins(out_.server, old, now);
     out_.server = by_kind(std::move(out_.server));
   }
 
@@ -247,7 +253,18 @@ class Comparison {
     });
   }
 
-  // True if the server as a whole could do it before: then it only reached another tool.
+  // What each change comes from: see origins_beyond.
+  void settle_origins(std::vector<GrantChange>& changes, Layers before, Layers after) const {
+    for (GrantChange& change : changes) {
+      if (change.kind == Kind::widened && change.side() == GrantChange::Side::after) {
+        change.origins = origins_beyond(*after_.manifest, change.origins, before);
+      } else if (change.kind == Kind::narrowed && change.side() == GrantChange::Side::before) {
+        change.origins = origins_beyond(*before_.manifest, change.origins, after);
+      }
+    }
+  }
+
+  // What the server as a whole could do before only reached another tool.
   void settle(std::vector<GrantChange>& changes) const {
     const One old{&before_.whole->held};
     const One now{&after_.whole->held};
@@ -294,6 +311,7 @@ class Comparison {
     const Owner owner{before_.server.get(), after_.server.get(), old, now};
     add_limits(owner, change.changes);
     add_assertions(owner, change.changes);
+    settle_origins(change.changes, old, now);
     keep(std::move(change));
   }
 
@@ -327,6 +345,7 @@ class Comparison {
     const Owner owner{old.own.get(), now.own.get(), held_before, held_after};
     add_limits(owner, change.changes);
     add_assertions(owner, change.changes);
+    settle_origins(change.changes, held_before, held_after);
     keep(std::move(change));
   }
 
@@ -338,6 +357,7 @@ class Comparison {
       change.changes.push_back(
           {.kind = Kind::widened, .before = {}, .after = grant, .origins = origins});
     });
+    settle_origins(change.changes, server, server);
     keep(std::move(change));
   }
 
@@ -348,6 +368,7 @@ class Comparison {
       change.changes.push_back(
           {.kind = Kind::narrowed, .before = grant, .after = {}, .origins = origins});
     });
+    settle_origins(change.changes, server, server);
     keep(std::move(change));
   }
 
@@ -360,10 +381,12 @@ class Comparison {
 // "seal": true of the manifest is part of what it says.
 Checked<Side> prepare(const Manifest& manifest) {
   if (!manifest.seal) return cut_up(manifest);
-  Manifest sealed = manifest;
-  Diagnostics mistakes = seal_variables(sealed);
+  auto sealed = std::make_unique<Manifest>(manifest);
+  Diagnostics mistakes = seal_variables(*sealed);
   if (!mistakes.empty()) return std::unexpected(std::move(mistakes));
-  return cut_up(sealed);
+  Side out = TRY(cut_up(*sealed));
+  out.sealed = std::move(sealed);
+  return out;
 }
 
 bool has_kind(const std::vector<GrantChange>& changes, Kind kind) {

@@ -262,6 +262,50 @@ TEST(Diff, KnowsWhereItIsDeclared) {
   EXPECT_EQ(change.tools[1].changes[0].origins, Origins{1});
 }
 
+// Who only reads, or has less, is not why there is more.
+TEST(Diff, NamesTheDeclarationsThatBearOnAChange) {
+  struct Row {
+    std::vector<Strings> before;
+    std::vector<Strings> after;
+    Strings expected;
+  };
+  const Row rows[] = {
+      {{{"fs:read:/w/**"}, {}}, {{"fs:read:/w/**"}, {"fs:write:/w/**"}}, {"fs:write:/w/**"}},
+      {{{"fs:read:/w/**"}, {"fs:write:/w/**"}}, {{"fs:read:/w/**"}, {}}, {"fs:write:/w/**"}},
+      {{{"fs:read:/w/a"}, {}}, {{"fs:read:/w/a"}, {"fs:read:/w"}}, {"fs:read:/w"}},
+      {{{"fs:create:/w"}, {}}, {{"fs:create:/w"}, {"fs:delete:/w"}}, {"fs:delete:/w"}},
+      {{{}, {}}, {{"fs:read:/w"}, {"fs:write:/w"}}, {"fs:read:/w", "fs:write:/w"}},
+      {{{"net:connect:a.b.test:443"}, {}},
+       {{"net:connect:a.b.test:443"}, {"net:connect:*.b.test:443"}},
+       {"net:connect:*.b.test:443"}},
+      {{{"env:read:A"}, {}}, {{"env:read:A"}, {"env:inject:A"}}, {"env:inject:A"}},
+      {{{"limit:memory:1G"}, {"limit:memory:2G"}},
+       {{"limit:memory:1G"}, {"limit:memory:3G"}},
+       {"limit:memory:3G"}},
+      {{{"limit:memory:1G"}, {"limit:memory:3G"}},
+       {{"limit:memory:1G"}, {"limit:memory:2G"}},
+       {"limit:memory:3G"}},
+  };
+  for (const Row& row : rows) {
+    const Manifest before = of(row.before);
+    const Manifest after = of(row.after);
+    const ManifestDiff found = diff_of(before, after);
+    ASSERT_EQ(found.server.size(), 1U) << print(found.server);
+    const GrantChange& change = found.server.front();
+    const Manifest& side = change.side() == GrantChange::Side::after ? after : before;
+    Strings named;
+    for (const std::uint32_t index : change.origins) {
+      named.push_back(core::print(side.declared[index].capability));
+    }
+    EXPECT_EQ(named, row.expected) << print(found.server);
+  }
+  // Of one tool that keeps what it had.
+  const Manifest after = of({{"fs:read:/w/**", "fs:write:/w/**"}});
+  const ManifestDiff found = diff_of(of({{"fs:read:/w/**"}}), after);
+  ASSERT_EQ(found.tools.size(), 1U);
+  EXPECT_EQ(found.tools.front().changes.front().origins, Origins{1});
+}
+
 TEST(Diff, ASealOfTheWholeManifestCounts) {
   Manifest held = of({{"net:connect:a.test:443", "env:inject:A"}});
   Manifest sealed = held;

@@ -19,6 +19,10 @@ using Proto = NetRefinements::Proto;
 // A rule that names more combinations of methods and paths is compared as a whole.
 constexpr std::size_t most_requests = 1024;
 
+// Of a longer path only this much is looked at for a "/**" above it; beyond it, too much may be
+// told of a change.
+constexpr std::size_t longest_above = 1024;
+
 auto key_of(const Granted<FsCapability>& grant) {
   return std::pair(std::string_view(grant.capability.path.base),
                    std::string_view(grant.capability.path.glob));
@@ -27,18 +31,6 @@ auto key_of(const Granted<FsCapability>& grant) {
 std::string_view parent_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
-}
-
-std::string_view below(std::string_view path, std::string_view above) {
-  return path.substr(above == "/" ? 0 : above.size());
-}
-
-// As in a merge of files: a credential, or a file that stays as it is inside a grant, is opened by
-// its own grant alone, not by one above it that does not name it.
-bool is_held_back(std::string_view path, std::string_view above, std::string_view home) {
-  const CredentialPath* entry = credential_at(path, home);
-  if (entry != nullptr && entry != credential_at(above, home)) return true;
-  return is_held_name(below(path, above));
 }
 
 FileRights rights_at(Layers held, std::string_view base, std::string_view glob) {
@@ -311,7 +303,7 @@ bool Holdings::allows_at(const Endpoint& endpoint, const NetConnect& rule,
     if (has_atom(endpoint, rule, {.method = method, .path = request.path})) return true;
     // "/repos/**" lets everything below /repos pass.
     for (std::size_t slash = request.path.find('/');
-         slash != std::string_view::npos && slash + 1 < request.path.size();
+         slash < longest_above && slash + 1 < request.path.size();
          slash = request.path.find('/', slash + 1)) {
       const std::string above = std::string(request.path.substr(0, slash)) + "/**";
       if (has_atom(endpoint, rule, {.method = method, .path = above})) return true;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "support/manifests.h"
 #include "text/yaml.h"
 

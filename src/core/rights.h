@@ -48,4 +48,16 @@ struct FileRights {
   return {FsAction::read};
 }
 
+// True if a declaration is why `granted` holds, and not only of the reading that comes with it.
+[[nodiscard]] constexpr bool bears_on(FsActions declared, FileRights granted) {
+  const unsigned beyond = granted.bits & ~unsigned{FileRights::read};
+  return beyond == 0 || (rights_of(declared).bits & beyond) != 0;
+}
+
+[[nodiscard]] inline bool bears_on(const Capability& declared, const Capability& grant) {
+  const auto* own = std::get_if<FsCapability>(&declared);
+  const auto* fs = std::get_if<FsCapability>(&grant);
+  return own == nullptr || fs == nullptr || bears_on(own->actions, rights_of(fs->actions));
+}
+
 }  // namespace capgate::core

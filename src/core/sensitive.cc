@@ -270,6 +270,12 @@ const CredentialPath* credential_at(std::string_view path, std::string_view home
   return innermost_entry(split_credential_paths(), path, home);
 }
 
+bool is_held_back(std::string_view path, std::string_view above, std::string_view home) {
+  const CredentialPath* entry = credential_at(path, home);
+  if (entry != nullptr && entry != credential_at(above, home)) return true;
+  return is_held_name(path.substr(above == "/" ? 0 : above.size()));
+}
+
 std::vector<HiddenPath> credentials_below(std::string_view path, std::string_view home) {
   return all_below<HiddenPath>(split_credential_paths(), path, home);
 }

@@ -35,10 +35,10 @@ bool starts_field(std::string_view text, std::string_view name) {
 }  // namespace
 
 std::string Symbols::stand_in(std::string_view name, Form form) {
-  auto it = std::ranges::find(names_, name);
-  if (it == names_.end()) it = names_.insert(names_.end(), std::string(name));
+  const auto [entry, is_new] = indices_.try_emplace(std::string(name), names_.size());
+  if (is_new) names_.emplace_back(name);
   const Spelling& spelling = spellings[static_cast<std::size_t>(form)];
-  return format("{}{}{}", spelling.before, it - names_.begin(), spelling.after);
+  return format("{}{}{}", spelling.before, entry->second, spelling.after);
 }
 
 std::string Symbols::directory(std::string_view name) { return stand_in(name, Form::directory); }
@@ -72,6 +72,15 @@ Result<std::vector<Capability>> Symbols::parse(std::string_view text, const Bind
     if (auto parsed = attempt(at_start, elsewhere)) return parsed;
   }
   return plain;
+}
+
+std::vector<std::string> Symbols::names_among(std::span<const std::string> used) const {
+  std::vector<std::string> out;
+  for (const std::string& name : used) {
+    if (indices_.contains(name)) out.push_back(name);
+  }
+  sort_and_deduplicate(out);
+  return out;
 }
 
 std::string Symbols::show(std::string_view text) const {

@@ -10,8 +10,10 @@
 // there a variable must be bound.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "base/result.h"
@@ -36,11 +38,16 @@ class Symbols {
   // Names of which a stand-in was needed, in the order in which they were met.
   [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
 
+  // Those of them that a manifest uses, sorted. HOME has a stand-in in any case: it is what
+  // credential files are measured by.
+  [[nodiscard]] std::vector<std::string> names_among(std::span<const std::string> used) const;
+
  private:
   enum class Form : unsigned char { directory, word, zone, name };
   [[nodiscard]] std::string stand_in(std::string_view name, Form form);
 
   std::vector<std::string> names_;
+  std::unordered_map<std::string, std::size_t> indices_;  // of names_
 };
 
 // Like parse_manifest of core/manifest.h. To compare and to explain, never to make a sandbox of it.

@@ -71,5 +71,26 @@ TEST(Symbolic, OfAWholeManifest) {
   EXPECT_FALSE(parse_manifest(all, {}, symbols)) << "a whole home directory, whichever it is";
 }
 
+TEST(Symbols, NamesAmongThoseThatAreUsed) {
+  Symbols symbols;
+  (void)symbols.directory("HOME");
+  ASSERT_TRUE(symbols.parse("fs:read:${B}/**", {}));
+  ASSERT_TRUE(symbols.parse("fs:read:${A}/**", {}));
+  const std::vector<std::string> used = {"B", "C", "A", "B"};
+  EXPECT_EQ(symbols.names_among(used), (std::vector<std::string>{"A", "B"}));
+}
+
+TEST(Symbols, ManyCostAboutAsMuchMoreAsThereAreMore) {
+  const auto seconds = [](std::size_t n) {
+    return support::shortest_seconds([&] {
+      Symbols symbols;
+      for (std::size_t i = 0; i < n; ++i) (void)symbols.directory(format("VARIABLE_{}", i));
+      EXPECT_EQ(symbols.names().size(), n);
+    });
+  };
+  const double ratio = seconds(16'000) / seconds(2'000);
+  EXPECT_LT(ratio, 24) << "eight times as much, with room for a busy machine; 64 is quadratic";
+}
+
 }  // namespace
 }  // namespace capgate::core

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <span>
 #include <utility>
 
 #include "base/assert.h"
@@ -47,15 +49,11 @@ class Causes {
   const Source& source_;
 };
 
-std::string group_of(const lower::Artifact& artifact, std::size_t line) {
+std::span<const std::string> group_of(const lower::Artifact& artifact, std::size_t line) {
+  const std::size_t begin = artifact.lines[line].first;
   const std::size_t end =
       line + 1 < artifact.lines.size() ? artifact.lines[line + 1].first : artifact.argv.size();
-  std::string out;
-  for (std::size_t word = artifact.lines[line].first; word < end; ++word) {
-    if (word != artifact.lines[line].first) out += '\0';
-    out += artifact.argv[word];
-  }
-  return out;
+  return std::span(artifact.argv).subspan(begin, end - begin);
 }
 
 // The parts of one section, in their order.
@@ -78,9 +76,7 @@ void explain_argv(const std::vector<Part*>& parts, const lower::Artifact& artifa
                   const Causes& causes) {
   std::map<std::string, PartCause> known;
   for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
-    std::string words = group_of(artifact, i);
-    std::ranges::replace(words, '\0', ' ');
-    known.emplace(std::move(words), causes.of(artifact.lines[i].cause));
+    known.emplace(shown_words(group_of(artifact, i)), causes.of(artifact.lines[i].cause));
   }
   for (Part* part : parts) {
     if (const auto it = known.find(part->words); it != known.end()) part->cause = it->second;
@@ -114,9 +110,10 @@ void explain(std::vector<Part>& parts, const lower::Artifact& artifact, const In
     }
   }
   for (Part* part : of_section(parts, "envInjections")) {
-    for (const auto& grant : input.policy.variables) {
-      if (grant.capability.name == part->words) part->cause = causes.of(&grant.origins);
-    }
+    const auto by_name = [](const auto& grant) { return std::string_view(grant.capability.name); };
+    const auto& all = input.policy.variables;  // sorted by name
+    const auto it = std::ranges::lower_bound(all, std::string_view(part->words), {}, by_name);
+    if (it != all.end() && by_name(*it) == part->words) part->cause = causes.of(&it->origins);
   }
 }
 
@@ -190,12 +187,26 @@ Split split(const std::vector<Keyed>& own, const std::vector<Keyed>& other) {
   return out;
 }
 
+using Mounts = std::set<std::string, std::less<>>;
+
+Mounts mounts_of(const std::vector<Part>& parts) {
+  Mounts out;
+  for (const Part& part : parts) {
+    if (!part.mount.empty()) out.insert(part.mount);
+  }
+  return out;
+}
+
 // A part that lay over another grant kept something from it.
-bool lies_over(std::string_view mount, const std::vector<Part>& parts) {
-  return std::ranges::any_of(parts, [&](const Part& part) {
-    if (part.mount.empty()) return false;
-    return part.mount == mount || part.mount == "/" || mount.starts_with(part.mount + "/");
-  });
+bool lies_over(std::string_view mount, const Mounts& mounts) {
+  constexpr std::size_t longest_path = 4096;
+  if (mount.size() > longest_path) return true;  // nothing is mounted there: do not search, tell
+  if (mounts.contains("/") || mounts.contains(mount)) return true;
+  for (std::size_t slash = mount.find('/'); slash != std::string_view::npos;
+       slash = mount.find('/', slash + 1)) {
+    if (mounts.contains(mount.substr(0, slash))) return true;
+  }
+  return false;
 }
 
 class Comparison {
@@ -208,6 +219,7 @@ class Comparison {
                                          : none;
     before_parts_ = before.fresh ? before.fresh->parts : parts_of(before.document, groups);
     after_parts_ = after.fresh ? after.fresh->parts : parts_of(after.document, groups);
+    after_mounts_ = mounts_of(after_parts_);
   }
 
   std::vector<ShownPart> run() {
@@ -230,8 +242,8 @@ class Comparison {
       case Tendency::restrains: return is_after ? PartKind::narrowed : PartKind::widened;
       case Tendency::grants:
         if (is_after) return PartKind::widened;
-        return !part.mount.empty() && lies_over(part.mount, after_parts_) ? PartKind::differs
-                                                                          : PartKind::narrowed;
+        return !part.mount.empty() && lies_over(part.mount, after_mounts_) ? PartKind::differs
+                                                                           : PartKind::narrowed;
       case Tendency::unknown: break;
     }
     const std::string& capability = part.cause.capability;
@@ -287,11 +299,13 @@ class Comparison {
   void compare_options() {
     const auto old = options_of(before_.document);
     const auto now = options_of(after_.document);
+    const std::set<std::string_view> had(old.begin(), old.end());
+    const std::set<std::string_view> has(now.begin(), now.end());
     for (const std::string& option : old) {
-      if (!contains(now, option)) add_fact(PartKind::differs, "options", option, "", "");
+      if (!has.contains(option)) add_fact(PartKind::differs, "options", option, "", "");
     }
     for (const std::string& option : now) {
-      if (!contains(old, option)) add_fact(PartKind::differs, "options", "", option, "");
+      if (!had.contains(option)) add_fact(PartKind::differs, "options", "", option, "");
     }
     const std::string was = provenance_of(before_.document, "target");
     const std::string is = provenance_of(after_.document, "target");
@@ -320,6 +334,7 @@ class Comparison {
   const ArtifactSide& after_;
   std::vector<Part> before_parts_;
   std::vector<Part> after_parts_;
+  Mounts after_mounts_;
   std::vector<ShownPart> out_;
 };
 
@@ -332,7 +347,14 @@ FreshArtifact fresh_artifact(const lower::Artifact& artifact, const Input& input
       text::parse_json(print_json(artifact, input, text::JsonWriter::Style::compact, files));
   CAPGATE_ASSERT(document.has_value());
   out.document = std::make_unique<const text::Document>(*std::move(document));
-  for (std::size_t i = 0; i < artifact.lines.size(); ++i) out.groups.insert(group_of(artifact, i));
+  for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
+    std::string group;
+    for (const std::string& word : group_of(artifact, i)) {
+      if (&word != &artifact.argv[artifact.lines[i].first]) group += '\0';
+      group += word;
+    }
+    out.groups.insert(std::move(group));
+  }
   out.parts = parts_of(*out.document, out.groups);
   explain(out.parts, artifact, input, source);
   return out;

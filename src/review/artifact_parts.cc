@@ -61,25 +61,6 @@ constexpr std::array restraints = std::to_array<std::string_view>(
      "--new-session", "--read-only", "--remount-ro", "--seccomp", "--unshare-cgroup",
      "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts"});
 
-// So that no two lists of words read the same.
-std::string shown_words(const std::vector<std::string>& words) {
-  std::string out;
-  for (const std::string& word : words) {
-    if (!out.empty()) out += ' ';
-    const bool is_plain = !word.empty() && std::ranges::none_of(word, [](char c) {
-      return is_space(c) || is_control(c) || c == '"' || c == '\\';
-    });
-    if (is_plain) {
-      out += word;
-      continue;
-    }
-    text::JsonWriter json(text::JsonWriter::Style::compact);
-    json.string(word);
-    out += std::move(json).take();
-  }
-  return out;
-}
-
 Part argv_part(const std::vector<std::string>& words) {
   Part out{.section = "argv", .words = shown_words(words), .mount = {}, .cause = {}};
   const std::string& first = words.front();
@@ -303,6 +284,24 @@ class Taker {
 };
 
 }  // namespace
+
+std::string shown_words(std::span<const std::string> words) {
+  std::string out;
+  for (const std::string& word : words) {
+    if (!out.empty()) out += ' ';
+    const bool is_plain = !word.empty() && std::ranges::none_of(word, [](char c) {
+      return is_space(c) || is_control(c) || c == '"' || c == '\\';
+    });
+    if (is_plain) {
+      out += word;
+      continue;
+    }
+    text::JsonWriter json(text::JsonWriter::Style::compact);
+    json.string(word);
+    out += std::move(json).take();
+  }
+  return out;
+}
 
 std::vector<Part> parts_of(const text::Document& artifact, const Groups& groups) {
   std::vector<Part> out;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,9 @@ using Groups = std::set<std::string, std::less<>>;
 
 // Where no group is known, an option ends where the next word begins with '-'.
 [[nodiscard]] std::vector<Part> parts_of(const text::Document& artifact, const Groups& groups);
+
+// The words of one part of argv, so that no two lists of words read the same.
+[[nodiscard]] std::string shown_words(std::span<const std::string> words);
 
 [[nodiscard]] bool is_artifact(const text::Document& document);
 

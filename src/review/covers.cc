@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/rights.h"
+#include "core/sensitive.h"
 
 namespace capgate::review {
 namespace {
@@ -27,9 +28,10 @@ bool path_covers(const core::PathPattern& wide, const core::PathPattern& narrow)
          (narrow.base != wide.base || wide.shape == narrow.shape || narrow.shape == Shape::entries);
 }
 
-bool fs_covers(const FsCapability& wide, const FsCapability& narrow) {
+bool fs_covers(const FsCapability& wide, const FsCapability& narrow, std::string_view home) {
   return core::rights_of(wide.actions).covers(core::rights_of(narrow.actions)) &&
-         path_covers(wide.path, narrow.path) && wide.unsafe == narrow.unsafe;
+         path_covers(wide.path, narrow.path) && wide.unsafe == narrow.unsafe &&
+         !core::is_held_back(narrow.path.base, wide.path.base, home);
 }
 
 bool net_covers(const NetConnect& wide, const NetConnect& narrow) {
@@ -85,10 +87,10 @@ bool any_suffix_key(std::string_view name, Use use) {
 
 }  // namespace
 
-bool covers(const Capability& wide, const Capability& narrow) {
+bool covers(const Capability& wide, const Capability& narrow, std::string_view home) {
   if (wide.index() != narrow.index()) return false;
   if (const auto* fs = std::get_if<FsCapability>(&wide)) {
-    return fs_covers(*fs, std::get<FsCapability>(narrow));
+    return fs_covers(*fs, std::get<FsCapability>(narrow), home);
   }
   if (const auto* net = std::get_if<NetConnect>(&wide)) {
     return net_covers(*net, std::get<NetConnect>(narrow));
@@ -106,7 +108,7 @@ std::optional<std::uint32_t> CoverIndex::find_at(std::string_view key, const Cap
   const auto found = entries_.find(std::string(key));
   if (found == entries_.end()) return std::nullopt;
   for (const Entry& entry : found->second) {
-    if (entry.line != except && covers(*entry.capability, capability)) return entry.line;
+    if (entry.line != except && covers(*entry.capability, capability, home_)) return entry.line;
   }
   return std::nullopt;
 }

@@ -55,7 +55,8 @@ void say_redundant(Linter& linter, std::uint32_t line, std::uint32_t by) {
 // A line of a pair of equal ones is redundant if it is the later one.
 void lint_owner(Linter& linter, const Owned& owned, const CoverIndex& server) {
   const auto& declared = linter.manifest().declared;
-  CoverIndex own;
+  const std::string_view home = linter.manifest().home;
+  CoverIndex own(home);
   for (std::uint32_t i = owned.begin; i < owned.end; ++i) own.add(declared[i].capability, i);
   for (std::uint32_t i = owned.begin; i < owned.end; ++i) {
     const Capability& capability = declared[i].capability;
@@ -64,7 +65,7 @@ void lint_owner(Linter& linter, const Owned& owned, const CoverIndex& server) {
     const auto by_own = by_server ? std::nullopt : own.find(capability, i);
     if (by_server) {
       say_redundant(linter, i, *by_server);
-    } else if (by_own && (*by_own < i || !covers(capability, declared[*by_own].capability))) {
+    } else if (by_own && (*by_own < i || !covers(capability, declared[*by_own].capability, home))) {
       say_redundant(linter, i, *by_own);
     }
   }
@@ -78,8 +79,8 @@ bool is_of_the_runtime(const Capability& capability) {
 
 void lint_unused(Linter& linter, const Owned& server) {
   const auto& declared = linter.manifest().declared;
-  CoverIndex of_server;
-  CoverIndex of_tools;
+  CoverIndex of_server(linter.manifest().home);
+  CoverIndex of_tools(linter.manifest().home);
   for (std::uint32_t i = server.begin; i < server.end; ++i) {
     of_server.add(declared[i].capability, i);
   }
@@ -140,7 +141,7 @@ void lint_order(Linter& linter) {
   const std::vector<Owned> all = owners(manifest);
   lint_tools(linter, all);
   if (all.empty()) return;
-  CoverIndex server;
+  CoverIndex server(manifest.home);
   const bool has_server = all.front().tool == Declared::whole_server;
   if (has_server) {
     for (std::uint32_t i = 0; i < all.front().end; ++i) {

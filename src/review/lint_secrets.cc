@@ -60,7 +60,10 @@ Network find_network(const Linter& linter) {
     const auto* net = std::get_if<NetConnect>(line.capability);
     if (net == nullptr) continue;
     out.parties.add(net->endpoint.host);
-    const bool is_plain = net->endpoint.host.kind == HostPattern::Kind::name && net->endpoint.port;
+    // Nobody is told to seal a token to a host that EXFILTRATION_HOST warns of.
+    const HostPattern& host = net->endpoint.host;
+    const bool is_plain = host.kind == HostPattern::Kind::name && net->endpoint.port &&
+                          exfiltration_service(host.text) == nullptr;
     if (out.sealable.empty() && is_plain &&
         core::is_terminable(net->refinements, *net->endpoint.port)) {
       out.sealable = core::print(net->endpoint);

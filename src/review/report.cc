@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/built_in.h"
 #include "core/describe.h"
+#include "core/rights.h"
 #include "lower/common.h"
 #include "review/report_held.h"
 #include "review/report_words.h"
@@ -112,7 +113,8 @@ Origin origin_of(const ReportInput& input, const core::Declared& declared) {
   const lower::Input lowered{input.manifest, input.policy, input.options, &input.source};
   const bool whole = declared.tool == core::Declared::whole_server;
   return {.tool = whole ? std::string() : escape_for_terminal(input.manifest.owner(declared)),
-          .place = escape_for_terminal(position_of(declared, lowered))};
+          .place = escape_for_terminal(position_of(declared, lowered)),
+          .capability = escape_for_terminal(print(declared.capability))};
 }
 
 // Widened grants of the whole server, by their canonical text.
@@ -144,7 +146,9 @@ std::vector<Line> lines_of(const ReportInput& input, const HeldBy& held) {
       if (before) line.before = escape_for_terminal(print(*before));
     }
     for (const std::uint32_t index : origins) {
-      line.origins.push_back(origin_of(input, input.manifest.declared[index]));
+      const core::Declared& declared = input.manifest.declared[index];
+      line.origins.push_back(origin_of(input, declared));
+      line.origins.back().only_reads = !core::bears_on(declared.capability, capability);
     }
     out.push_back(std::move(line));
   });

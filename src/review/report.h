@@ -39,8 +39,10 @@ enum class Held : unsigned char { enforced, partly, not_enforced };
 [[nodiscard]] std::string_view held_name(Held held);
 
 struct Origin {
-  std::string tool;   // empty: the whole server
-  std::string place;  // "github.json:12:7"; empty if not known
+  std::string tool;         // empty: the whole server
+  std::string place;        // "github.json:12:7"; empty if not known
+  std::string capability;   // as it is declared there
+  bool only_reads = false;  // what the grant allows beyond reading is asked for by others
 };
 
 // A grant in the two halves in which the picture shows it: "write", "/workspace/**".

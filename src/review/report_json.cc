@@ -32,7 +32,8 @@ void write_line(JsonWriter& json, const Line& line) {
   for (const Origin& origin : line.origins) {
     json.begin_object();
     string_or_null(json, "tool", origin.tool);
-    json.key("place").string(origin.place).end_object();
+    json.key("place").string(origin.place);
+    json.key("capability").string(origin.capability).end_object();
   }
   json.end_array().end_object();
 }

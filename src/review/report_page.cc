@@ -287,6 +287,7 @@ std::string tools_of(const Report& report) {
 
 std::string origin_item(const Origin& origin) {
   std::string out = origin.tool.empty() ? "the whole server" : code(origin.tool);
+  if (origin.only_reads) out += ", only to read";
   if (!origin.place.empty()) out += format(" <span class=\"place\">{}</span>", esc(origin.place));
   return format("<li>{}</li>\n", out);
 }

@@ -47,8 +47,7 @@ void decided_by(const core::Granted<T>& grant, Answer& answer) {
   answer.origins = &grant.origins;
 }
 
-// ---- paths
-// ---------------------------------------------------------------------------------------
+// ---- paths ----
 
 std::string_view words_of(Access access) {
   return access == Access::read ? std::string_view("read") : std::string_view("write");
