@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
 #include "core/manifest.h"
 #include "support/manifests.h"
+#include "support/timing.h"
 
 namespace capgate::core {
 namespace {

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "lower/targets.h"
 #include "support/manifests.h"
+#include "support/timing.h"
 
 namespace capgate::review {
 namespace {
@@ -110,8 +111,9 @@ TEST(ArtifactDiff, LooksThroughTheHashOfThePolicy) {
 }
 
 TEST(ArtifactDiff, KnowsTheCauseOfWhatWasJustMade) {
-  const auto document = json_document(
-      support::manifest_json({{"fs:read:/srv/**", "net:connect:a.test:443"}, {"env:inject:T"}}));
+  const auto document =
+      json_document(support::manifest_json({{"fs:read:/srv/**", "net:connect:a.test:443"},
+                                            {"env:inject:T", "fs:read:\"/opt/my dir/**\""}}));
   const auto manifest = core::parse_manifest(document, {});
   const auto policy = core::merge(*manifest);
   const lower::Options options;
@@ -127,11 +129,35 @@ TEST(ArtifactDiff, KnowsTheCauseOfWhatWasJustMade) {
     return part == fresh.parts.end() ? std::string("no such part") : part->cause.capability;
   };
   EXPECT_EQ(cause("argv", "--ro-bind /srv /srv"), "fs:read:/srv/**");
+  EXPECT_EQ(cause("argv", R"(--ro-bind "/opt/my dir" "/opt/my dir")"),
+            R"(fs:read:"/opt/my dir/**")");
   EXPECT_EQ(cause("argv", "--ro-bind /usr /usr"), "");
   EXPECT_EQ(cause("egress", R"({"host":"a.test")"), "net:connect:a.test:443");
   EXPECT_EQ(cause("envInjections", "T"), "env:inject:T");
   const ArtifactSide same{.document = *fresh.document, .fresh = &fresh};
   EXPECT_TRUE(compare_artifacts({.document = *fresh.document}, same).empty());
+}
+
+TEST(ArtifactDiff, CostsAboutAsMuchMoreAsThereIsMore) {
+  const auto seconds = [](std::size_t n) {
+    const auto of = [&](std::string_view side) {
+      std::string argv;
+      std::string options;
+      for (std::size_t i = 0; i < n; ++i) {
+        argv += format(R"({}"--bind", "/{}/{}", "/{}/{}")", i == 0 ? "" : ", ", side, i, side, i);
+        options += format(R"({}"{}{}": "x")", i == 0 ? "" : ", ", side, i);
+      }
+      return json_document(
+          format(R"({{"argv": [{}], "provenance": {{"target": "bwrap", "options": {{{}}}}}}})",
+                 argv, options));
+    };
+    const auto old = of("a");
+    const auto now = of("b");
+    return support::shortest_seconds(
+        [&] { EXPECT_EQ(compare_artifacts({.document = old}, {.document = now}).size(), 4 * n); });
+  };
+  const double ratio = seconds(4000) / seconds(500);
+  EXPECT_LT(ratio, 24) << "eight times as much, with room for a busy machine; 64 is quadratic";
 }
 
 }  // namespace

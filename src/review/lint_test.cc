@@ -290,5 +290,30 @@ TEST(Rules, AreDocumentedAndUnique) {
   EXPECT_EQ(find_rule("NO_SUCH_RULE"), nullptr);
 }
 
+TEST(Lint, ALineThatOpensWhatAnotherHoldsBackIsNotRedundant) {
+  for (const std::string line : {"fs:read:/w/.env", "fs:read:/w/.git/hooks", "fs:read:/w/.npmrc"}) {
+    EXPECT_EQ(found_in({"fs:read:/w/**", line}, rule::redundant), Strings{}) << line;
+  }
+  EXPECT_EQ(
+      found_in({"fs:read:/home/me/.config/**", "fs:read:/home/me/.config/gh"}, rule::redundant),
+      Strings{});
+  EXPECT_EQ(found_in({"fs:read:/w/**", "fs:read:/w/src"}, rule::redundant),
+            Strings{"fs:read:/w/src"});
+}
+
+TEST(Lint, NobodyIsToldToSealATokenToAPlaceThatTakesAnything) {
+  const auto advice = [](const Strings& server) {
+    for (const Finding& finding : lint_text(manifest_text(server, {}))) {
+      if (finding.rule == rule::secret_many_hosts) return finding.help;
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(
+      advice({"env:inject:A_TOKEN", "net:connect:pastebin.com:443", "net:connect:a.com:443"})
+          .contains("?to=a.com:443"));
+  EXPECT_TRUE(advice({"env:inject:A_TOKEN", "net:connect:pastebin.com:443", "net:connect:*"})
+                  .contains("?to=HOST:443"));
+}
+
 }  // namespace
 }  // namespace capgate::review

@@ -86,6 +86,20 @@ TEST(ReportTest, ALineSaysWhatItMeansWhatHoldsItAndWhoAsked) {
   EXPECT_EQ(line.origins[0].place, "m.json:1:81");
 }
 
+TEST(ReportTest, WhoOnlyReadsIsNotWhyAPathIsWritten) {
+  const Report report = read(R"({"name":"s","version":"1","grammar":"0.1","tools":[)"
+                             R"({"name":"search","capabilities":["fs:read:/srv/**"]},)"
+                             R"({"name":"patch","capabilities":["fs:write:/srv/**"]}]})")
+                            .report();
+  const Line& line = find(report, "fs:write:/srv/**");
+  ASSERT_EQ(line.origins.size(), 2);
+  EXPECT_EQ(line.origins[0].capability, "fs:read:/srv/**");
+  EXPECT_TRUE(line.origins[0].only_reads);
+  EXPECT_EQ(line.origins[1].tool, "patch");
+  EXPECT_FALSE(line.origins[1].only_reads);
+  EXPECT_TRUE(report_page(report).contains("search</code>, only to read"));
+}
+
 TEST(ReportTest, TheVerdictIsTheWorstInPlainWords) {
   EXPECT_EQ(plain(server("").report().verdict),
             "At worst it computes and gives its client wrong answers. Nothing else.");

@@ -54,6 +54,28 @@ class Exits(CheckCase):
         self.assertEqual(self.rules("fetch.json", "--severity", "error", code=0), [])
         self.check("fetch.json", "--severity", "fatal", code=2)
 
+    def test_only_variables_that_a_line_uses_are_not_bound(self):
+        file = self.tree.file("repo.json", json.dumps(launch.server("fs:read:${REPO}/**")))
+        done = self.check(file, code=0)
+        self.assertIn("${REPO} is not bound", done.stderr)
+        self.assertNotIn("HOME", done.stderr)
+        self.assertEqual(self.json(file, code=0)["unbound"], ["REPO"])
+        both = self.tree.file("both.json", json.dumps(
+            launch.server("fs:read:${REPO}/**", "fs:read:${HOME}/notes/**")))
+        self.assertEqual(self.json(both, code=0)["unbound"], ["HOME", "REPO"])
+
+    def test_a_boolean_of_yaml_counts_however_it_is_spelt(self):
+        text = ("name: s\nversion: '1'\nseal: {}\ntools: []\n"
+                "serverCapabilities: ['env:inject:A_TOKEN', 'net:connect:a.example.com:443']\n")
+        told = {}
+        for word in ("true", "True", "TRUE", "false", "False", "FALSE"):
+            file = self.tree.file(f"{word}.yaml", text.format(word))
+            told.setdefault(word.lower(), set()).add(
+                launch.capgate("explain", file, env={"PATH": os.defpath}).stdout)
+        [sealed], [held] = told["true"], told["false"]
+        self.assertIn("env:inject:A_TOKEN?to=a.example.com:443", sealed)
+        self.assertNotIn("?to=", held)
+
     def test_mistakes_come_before_findings(self):
         bad = self.tree.file("bad.json", json.dumps(launch.server("fs:read:relative")))
         self.check(bad, code=4)

@@ -59,6 +59,23 @@ class Diff(Case):
         [place] = server["changes"][0]["places"]
         self.assertEqual((place["source"], place["line"], place["tool"]), ("new.json", 1, "search"))
 
+    def test_who_only_reads_is_not_blamed_for_a_write(self):
+        def server(*patch):
+            return {"name": "s", "version": "1", "tools": [
+                {"name": "search", "capabilities": ["fs:read:/workspace/**"]},
+                {"name": "patch", "capabilities": list(patch)}]}
+        self.manifest("before.json", server())
+        self.manifest("after.json", server("fs:write:/workspace/**"))
+        _, said = self.changes("before.json", "after.json")
+        [place] = said["servers"][0]["changes"][0]["places"]
+        self.assertEqual(place["tool"], "patch")
+        self.assertNotIn("search", self.diff("before.json", "after.json", "--markdown").stdout)
+        words = launch.capgate("explain", "after.json", cwd=self.tree.root).stdout
+        self.assertIn("fs:write:/workspace/**   for patch; search only reads\n", words)
+        told = json.loads(launch.capgate("explain", "after.json", "--json", cwd=self.tree.root).stdout)
+        self.assertEqual([each["capability"] for each in told["grants"][0]["origins"]],
+                         ["fs:read:/workspace/**", "fs:write:/workspace/**"])
+
     def test_text_is_for_people(self):
         done = self.diff("old.json", "new.json")
         self.assertEqual(done.returncode, WIDENED)

@@ -187,6 +187,36 @@ class Paths(WhyCase):
                               cwd=os.path.join(self.work, "tree"), env=self.environment())
         self.assertEqual(json.loads(done.stdout)["question"]["subject"], f"{self.work}/tree/a.txt")
 
+    def test_a_path_is_plain_before_it_is_asked_about(self):
+        manifest = self.manifest(f"fs:read:{self.work}/tree/**")
+        answer = self.why(manifest, "--path", f"{self.work}//tree/./a.txt/", code=0)
+        self.assertEqual(answer["question"]["subject"], f"{self.work}/tree/a.txt")
+        # What it leads to is the base system's, which the grant has nothing to do with.
+        up = "/.." * (self.work.count("/") + 1)
+        done = launch.capgate("why", manifest, "--path", f"{self.work}/tree{up}/etc/os-release",
+                              env=self.environment())
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("has a ..", done.stderr)
+        self.assertIn(os.path.realpath("/etc/os-release"), done.stderr)
+        done = launch.capgate("why", manifest, "--path", "/not/there/../x", env=self.environment())
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("without it", done.stderr)
+
+    def test_without_a_current_directory_there_is_no_answer(self):
+        manifest = self.manifest(f"fs:read:{self.work}/tree/**")
+        gone = os.path.join(self.work, "gone")
+        os.mkdir(gone)
+        def leave():
+            os.chdir(gone)
+            os.rmdir(gone)
+        for path in ("a.txt", f"{self.work}/tree/a.txt"):
+            if not os.path.isdir(gone):
+                os.mkdir(gone)
+            done = launch.capgate("why", manifest, "--path", path, env=self.environment(),
+                                  preexec_fn=leave)
+            self.assertEqual((done.returncode, done.stdout), (6, ""), done.stderr)
+            self.assertIn("no current directory", done.stderr)
+
 
 class Lines(WhyCase):
     def file_with(self, text):
@@ -236,7 +266,10 @@ class Words(WhyCase):
                               ([], "needs a question"), (["--env", "A", "--write"], "--path"),
                               (["--host", "example.com"], "one port"),
                               (["--host", "*.example.com:443"], "one host"),
-                              (["--host", "https://example.com/"], "--host"), (["--path", ""], "one")):
+                              (["--host", "https://example.com/"], "--host"), (["--path", ""], "--path is empty"),
+                              (["--env", ""], "--env is empty"),
+                              (["--host", ""], "--host is empty"),
+                              (["--exec", ""], "--exec is empty")):
             with self.subTest(words=words):
                 code, out, err = self.said(manifest, *words)
                 self.assertEqual((code, out), (2, ""))
