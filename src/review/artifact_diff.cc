@@ -49,7 +49,7 @@ class Causes {
   const Source& source_;
 };
 
-std::span<const std::string> group_of(const lower::Artifact& artifact, std::size_t line) {
+std::span<const std::string_view> group_of(const lower::Artifact& artifact, std::size_t line) {
   const std::size_t begin = artifact.lines[line].first;
   const std::size_t end =
       line + 1 < artifact.lines.size() ? artifact.lines[line + 1].first : artifact.argv.size();
@@ -349,10 +349,8 @@ FreshArtifact fresh_artifact(const lower::Artifact& artifact, const Input& input
   out.document = std::make_unique<const text::Document>(*std::move(document));
   for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
     std::string group;
-    for (const std::string& word : group_of(artifact, i)) {
-      if (&word != &artifact.argv[artifact.lines[i].first]) group += '\0';
-      group += word;
-    }
+    for (const std::string_view word : group_of(artifact, i)) group.append(word).push_back('\0');
+    if (!group.empty()) group.pop_back();
     out.groups.insert(std::move(group));
   }
   out.parts = parts_of(*out.document, out.groups);

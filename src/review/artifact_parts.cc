@@ -62,7 +62,8 @@ constexpr std::array restraints = std::to_array<std::string_view>(
      "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts"});
 
 Part argv_part(const std::vector<std::string>& words) {
-  Part out{.section = "argv", .words = shown_words(words), .mount = {}, .cause = {}};
+  const std::vector<std::string_view> views(words.begin(), words.end());
+  Part out{.section = "argv", .words = shown_words(views), .mount = {}, .cause = {}};
   const std::string& first = words.front();
   const auto target = [&](std::string_view mount) -> std::string {
     for (const std::string_view field : EachPart(mount, ',')) {
@@ -285,9 +286,9 @@ class Taker {
 
 }  // namespace
 
-std::string shown_words(std::span<const std::string> words) {
+std::string shown_words(std::span<const std::string_view> words) {
   std::string out;
-  for (const std::string& word : words) {
+  for (const std::string_view word : words) {
     if (!out.empty()) out += ' ';
     const bool is_plain = !word.empty() && std::ranges::none_of(word, [](char c) {
       return is_space(c) || is_control(c) || c == '"' || c == '\\';

@@ -49,7 +49,7 @@ using Groups = std::set<std::string, std::less<>>;
 [[nodiscard]] std::vector<Part> parts_of(const text::Document& artifact, const Groups& groups);
 
 // The words of one part of argv, so that no two lists of words read the same.
-[[nodiscard]] std::string shown_words(std::span<const std::string> words);
+[[nodiscard]] std::string shown_words(std::span<const std::string_view> words);
 
 [[nodiscard]] bool is_artifact(const text::Document& document);
 
