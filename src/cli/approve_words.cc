@@ -1,0 +1,33 @@
+#include "cli/approve_words.h"
+
+#include "clients/profile_file.h"
+
+namespace capgate::cli {
+
+std::string approve_words(const ApproveWords& words, const Arguments& arguments) {
+  std::vector<std::string> out = {"capgate", "approve", words.server};
+  const auto add = [&](const char* name, std::string_view value) {
+    out.emplace_back(name);
+    out.emplace_back(value);
+  };
+  const auto add_given = [&](const char* name) {
+    for (const std::string& value : arguments.values(name)) add(name, value);
+  };
+  if (!words.manifest.empty()) add("-m", words.manifest);
+  if (!words.lock.empty()) add("--lock", words.lock);
+  add_given("--config");
+  add_given("--set");
+  if (words.is_live) {
+    add_given("--allow");
+    add_given("--timeout");
+  }
+  if (arguments.has("--no-tools")) out.emplace_back("--no-tools");
+  if (words.is_answered) out.emplace_back("--yes");
+  if (!words.command.empty()) {
+    out.emplace_back("--");
+    out.insert(out.end(), words.command.begin(), words.command.end());
+  }
+  return clients::print_command(out);
+}
+
+}  // namespace capgate::cli
