@@ -198,7 +198,8 @@ int run(const Arguments& arguments, Output& output) {
     return usage_error(is_other ? "--list and --revoke take no NAME besides" : "approve needs NAME",
                        "see capgate approve --help", output);
   }
-  if (arguments.value("--lock") == "-") {
+  const auto lock = arguments.value("--lock");
+  if (lock == "-" || lock == "") {
     return usage_error("--lock needs the name of a file", "write --lock capgate.lock", output);
   }
   if (arguments.has("--list")) return list_approvals(arguments, output);

@@ -1,5 +1,8 @@
 #include "cli/approve_words.h"
 
+#include <algorithm>
+
+#include "base/text.h"
 #include "clients/profile_file.h"
 
 namespace capgate::cli {
@@ -25,7 +28,12 @@ std::string approve_words(const ApproveWords& words, const Arguments& arguments)
   if (words.is_answered) out.emplace_back("--yes");
   if (!words.command.empty()) {
     out.emplace_back("--");
-    out.insert(out.end(), words.command.begin(), words.command.end());
+    // What a terminal must not get would be another command if it were copied.
+    const bool is_plain = std::ranges::all_of(
+        words.command, [](const std::string& word) { return escape_for_terminal(word) == word; });
+    const std::vector<std::string> stand_in = {"COMMAND", "ARGS..."};
+    const std::vector<std::string>& shown = is_plain ? words.command : stand_in;
+    out.insert(out.end(), shown.begin(), shown.end());
   }
   return clients::print_command(out);
 }

@@ -24,8 +24,7 @@ namespace {
 constexpr Option options[] = {
     set_option,
     {.name = "--strict",
-     .help = "exit 5 also where a tool may do what only others could, or where the program, its "
-             "package or what its tools say is another one"},
+     .help = "exit 5 also for what moved between tools, and another program, package or tool text"},
     json_option,
     {.name = "--markdown", .help = "the text of a pull request comment, on stdout"},
     {.name = "--sarif", .help = "SARIF 2.1.0 on stdout, for code scanning"},

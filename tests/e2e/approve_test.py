@@ -11,7 +11,7 @@ import unittest
 from unittest import mock
 
 import launch
-from approve_cases import DRIFT, INTEGRITY, ApproveCase, tool
+from approve_cases import DRIFT, INTEGRITY, SERVER, ApproveCase, tool
 from cases import started_by_root_and_user
 from install_test import InstallCase
 from run_cases import adopt_orphans
@@ -383,9 +383,15 @@ class Lock(ApproveCase):
             {"name": "m", "version": "1", "tools": [],
              "serverCapabilities": [f"fs:read:{self.data}/**", *capabilities]}))
 
+    def script(self, *words):
+        """The server as a file: its command has only words that can be shown."""
+        command = self.server(*words)
+        command[3:5] = [self.written(os.path.join(self.data, "server.py"), SERVER)]
+        return command
+
     def approve_manifest(self, *words, code=0):
         done = self.capgate("approve", "m", "-m", "m.json", "--lock", "capgate.lock", *words, "--",
-                            *self.server())
+                            *self.script())
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stderr
 
@@ -429,7 +435,7 @@ class Lock(ApproveCase):
 
     def test_the_words_of_a_help_line_approve_what_was_given(self):
         self.manifest()
-        command = [*self.server(), "it's"]
+        command = self.script("it's")
         given = ["approve", "m", "-m", "m.json", "--lock", "capgate.lock", "--timeout", "50", "--allow",
                  f"fs:read:{self.other}/**"]
         done = self.capgate(*given, "--", *command)
@@ -452,6 +458,9 @@ class Lock(ApproveCase):
         words = self.words_after(done.stderr)
         self.assertEqual(self.capgate(*words[1:3], "--yes", *words[3:]).returncode, 0)
         self.assertEqual(self.capgate(*live).returncode, 0)
+        # A line break would be another word where it is shown.
+        done = self.capgate(*run[:-len(command)], *self.server())
+        self.assertEqual(self.words_after(done.stderr)[-3:], ["--", "COMMAND", "ARGS..."])
         done = self.capgate("run", "--allow", "fs:read:/srv", "--locked", "capgate.lock", "--", *command)
         self.assertIn("a lock is of a manifest or an entry", done.stderr)
 
@@ -465,11 +474,12 @@ class Lock(ApproveCase):
             self.assertEqual(done.returncode, code, done.stderr)
             self.assertIn('there is no lock "nope.lock"', done.stderr)
 
-    def test_standard_output_is_no_lock(self):
+    def test_a_lock_has_a_name(self):
         self.manifest()
-        done = self.capgate("approve", "m", "-m", "m.json", "--lock", "-", "--yes", "--no-tools")
-        self.assertEqual(done.returncode, USAGE, done.stderr)
-        self.assertEqual(os.listdir(self.project), ["m.json"])
+        for name in ("-", ""):
+            done = self.capgate("approve", "m", "-m", "m.json", "--lock", name, "--yes", "--no-tools")
+            self.assertEqual(done.returncode, USAGE, done.stderr)
+            self.assertEqual(os.listdir(self.project), ["m.json"])
 
     def test_check_compares_without_starting_anything(self):
         self.manifest()
@@ -483,7 +493,7 @@ class Lock(ApproveCase):
         self.assertIn("not as in the lock", done.stdout)
         self.assertIn("m is not what capgate.lock says:\npolicy:\n  + net:connect:evil.example:443\n", done.stderr)
         words = self.words_after(done.stderr)
-        self.assertEqual(words[words.index("--") + 1:], self.server())
+        self.assertEqual(words[words.index("--") + 1:], self.script())
         answer = json.loads(self.capgate("check", "m.json", "--locked", "capgate.lock", "--json").stdout)
         self.assertEqual((answer["locked"], answer["file"]), (False, "m.json"))
         self.written(os.path.join(self.project, "n.json"), json.dumps({"name": "n", "version": "1", "tools": []}))
