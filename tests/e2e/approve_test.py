@@ -257,6 +257,15 @@ class Run(ApproveCase):
         self.output(["--profile", "x", "--allow", f"fs:read:{self.data}"], ["/usr/bin/true"],
                     cwd=self.project)
 
+    def test_what_was_not_asked_for_is_not_compared(self):
+        self.user(x=self.entry())
+        self.approve("x", "--no-tools")
+        self.runs("--require-approval")
+        self.assertIn("note: its tools were not asked for when it was approved", self.live().stderr)
+        self.user(x={"capabilities": [f"fs:read:{self.data}/**"]})
+        self.assertIn("command:\n", self.approve().stderr)
+        self.output(["--profile", "x", "--require-approval"], self.server(), cwd=self.project)
+
     def test_home_is_no_part_of_it(self):
         self.user(x={"command": self.server(), "capabilities": [
             f"fs:read:{self.data}/**", "fs:read:${HOME}/notes"]})
