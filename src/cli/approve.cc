@@ -1,17 +1,14 @@
 // capgate approve: a server as it is now, shown with what changed, and then kept as approved.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/approve_records.h"
 #include "cli/approve_show.h"
+#include "cli/approve_words.h"
 #include "cli/approved.h"
 #include "cli/caller.h"
 #include "cli/candidate.h"
@@ -28,7 +25,6 @@ namespace {
 
 using clients::Approval;
 using clients::Approvals;
-using text::JsonWriter;
 
 constexpr Option options[] = {
     {.name = "--yes", .help = "without asking; needed where there is no terminal"},
@@ -60,77 +56,6 @@ std::string now() {
   return text;
 }
 
-int fail(std::string_view message, Output& output) {
-  output.err += format("capgate: {}\n", message);
-  return Exit::unreadable;
-}
-
-void write_texts(JsonWriter& json, const std::vector<std::string>& texts) {
-  json.begin_array();
-  for (const std::string& text : texts) json.string(text);
-  json.end_array();
-}
-
-int list(const Arguments& arguments, Output& output) {
-  const auto all = Approvals(approvals_directory()).all();
-  if (!all) return fail(all.error(), output);
-  if (arguments.has("--json")) {
-    JsonWriter json(JsonWriter::Style::pretty);
-    json.begin_object().key("schemaVersion").number(1).key("approvals").begin_array();
-    for (const Approval& each : *all) {
-      json.begin_object().key("directory").string(each.directory);
-      json.key("server").string(each.server).key("hash").string(each.hash);
-      json.key("date").string(each.date);
-      write_texts(json.key("policy"), each.policy);
-      if (each.pin) write_pin(*each.pin, json.key("pin"));
-      json.end_object();
-    }
-    json.end_array().end_object();
-    output.out += std::move(json).take() + "\n";
-    return Exit::ok;
-  }
-  for (const Approval& each : *all) {
-    const std::size_t tools = each.pin && each.pin->tools ? each.pin->tools->size() : 0;
-    output.out += format(
-        "{}  {}  {}{}\n", each.date, escape_for_terminal(each.server),
-        each.directory.empty() ? "your own configuration" : escape_for_terminal(each.directory),
-        tools == 0 ? "" : format("  {} tool{}", tools, tools == 1 ? "" : "s"));
-  }
-  if (all->empty()) output.err += "nothing is approved\n";
-  return Exit::ok;
-}
-
-std::vector<std::string> scopes(const Arguments& arguments) {
-  const clients::Places places = config_places(arguments);
-  if (places.flag.empty()) return {places.directory, ""};
-  return {approval_scope(
-      {.server = {}, .layer = clients::Layer::flag, .file = places.flag, .text = {}})};
-}
-
-int revoke(const Arguments& arguments, Output& output) {
-  const std::string name(*arguments.value("--revoke"));
-  const Approvals approvals(approvals_directory());
-  // This project's, or that of --config; else the user's own.
-  std::expected<bool, std::string> revoked = false;
-  for (const std::string& scope : scopes(arguments)) {
-    revoked = approvals.revoke(scope, name);
-    if (!revoked) return fail(revoked.error(), output);
-    if (*revoked) break;
-  }
-  if (arguments.has("--json")) {
-    JsonWriter json(JsonWriter::Style::pretty);
-    json.begin_object().key("schemaVersion").number(1).key("revoked").boolean(*revoked);
-    json.end_object();
-    output.out += std::move(json).take() + "\n";
-  }
-  if (*revoked) {
-    output.err += format("{} is not approved any more\n", quoted(name));
-    return Exit::ok;
-  }
-  return usage_error(format("nothing of {} was approved here", quoted(name)),
-                     "capgate approve --list shows what was, and where", output);
-}
-
 enum class Answer : unsigned char { yes, no, nobody };
 
 Answer ask(std::string_view question) {
@@ -143,68 +68,10 @@ Answer ask(std::string_view question) {
   return answer == "y" || answer == "yes" ? Answer::yes : Answer::no;
 }
 
-// ---- the lock -----------------------------------------------------------------------------------
-
-// The old file or the new one, never a part; not through a link that somebody put there.
-sys::Sys<void> write_lock(const std::string& file, std::string_view text) {
-  struct stat info{};
-  if (::lstat(file.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    return std::unexpected(sys::SysError{"open", S_ISLNK(info.st_mode) ? ELOOP : EINVAL, file});
-  }
-  const std::string fresh = format("{}.{}", file, ::getpid());
-  const sys::Fd made(
-      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
-  if (made.get() < 0) return std::unexpected(sys::SysError{"open", errno, fresh});
-  auto written = sys::write_all(made.get(), text);
-  if (written && ::fsync(made.get()) != 0) {
-    written = std::unexpected(sys::SysError{"fsync", errno, fresh});
-  }
-  if (written && ::rename(fresh.c_str(), file.c_str()) != 0) {
-    written = std::unexpected(sys::SysError{"rename", errno, file});
-  }
-  if (!written) (void)::unlink(fresh.c_str());
-  return written;
-}
-
-// The other servers of the lock stay as they are.
-std::expected<void, int> keep_in_lock(const Review& review, Output& output) {
-  std::vector<clients::Pin> pins;
-  auto text = clients::read_regular_file(review.lock, clients::Links::are_refused);
-  if (!text && text.error() != ENOENT) {
-    return std::unexpected(fail(
-        format("cannot read {}: {}", escape_for_terminal(review.lock), std::strerror(text.error())),
-        output));
-  }
-  if (text) {
-    auto read = clients::parse_pins(*std::move(text));
-    if (!read) {
-      return std::unexpected(fail(format("{} cannot be read: {}", escape_for_terminal(review.lock),
-                                         escape_for_terminal(read.error())),
-                                  output));
-    }
-    pins = *std::move(read);
-  }
-  std::erase_if(pins, [&](const auto& pin) { return pin.server == review.now.server; });
-  pins.push_back(review.now);
-  const std::string printed = clients::print_pins(std::move(pins));
-  if (!clients::parse_pins(printed)) {
-    return std::unexpected(fail(
-        format("what {} says of its tools is too much for a lock", review.now.server), output));
-  }
-  if (const auto written = write_lock(review.lock, printed); !written) {
-    return std::unexpected(fail(format("cannot write {}: {}", escape_for_terminal(review.lock),
-                                       sys::reason(written.error())),
-                                output));
-  }
-  return {};
-}
-
-// ---- approve ------------------------------------------------------------------------------------
-
 int keep(const Review& review, const Arguments& arguments, Output& output) {
   const Candidate& candidate = review.candidate;
   if (!review.lock.empty()) {
-    if (auto kept = keep_in_lock(review, output); !kept) return kept.error();
+    if (auto kept = keep_in_lock(review.now, review.lock, output); !kept) return kept.error();
   }
   if (candidate.has_entry()) {
     const Approval approval{.directory = candidate.scope,
@@ -214,7 +81,7 @@ int keep(const Review& review, const Arguments& arguments, Output& output) {
                             .date = now(),
                             .pin = review.now};
     if (auto kept = Approvals(approvals_directory()).keep(approval); !kept) {
-      return fail(kept.error(), output);
+      return cannot(kept.error(), output);
     }
   }
   if (arguments.has("--json")) output.out += review_json(review, true);
@@ -222,9 +89,13 @@ int keep(const Review& review, const Arguments& arguments, Output& output) {
   return Exit::ok;
 }
 
+std::vector<std::string> command_of(const Arguments& arguments) {
+  return {arguments.operands.begin() + 1, arguments.operands.end()};
+}
+
 std::expected<Candidate, int> read_candidate(const Arguments& arguments, Output& output) {
   const std::string& name = arguments.operands.front();
-  const std::vector<std::string> command(arguments.operands.begin() + 1, arguments.operands.end());
+  const std::vector<std::string> command = command_of(arguments);
   const auto manifest = arguments.value("--manifest");
   if (!manifest) return candidate_of_entry(name, command, arguments, output);
   if (arguments.has("--lock")) {
@@ -236,25 +107,25 @@ std::expected<Candidate, int> read_candidate(const Arguments& arguments, Output&
                                      output));
 }
 
-// The record of the user, else what the lock has.
+// The record of the user, and what the lock has: what is written is held against both.
 std::expected<void, int> find_before(Review& review, std::optional<Approval>& record,
                                      Output& output) {
   const Candidate& candidate = review.candidate;
   if (candidate.has_entry()) {
     auto found = Approvals(approvals_directory()).find(candidate.scope, candidate.server);
-    if (!found) return std::unexpected(fail(found.error(), output));
+    if (!found) return std::unexpected(cannot(found.error(), output));
     record = *std::move(found);
   }
   if (record && record->pin) {
-    review.before = record->pin;
-    review.before_name = format("what you approved on {}", escape_for_terminal(record->date));
-  } else if (!review.lock.empty()) {
-    auto found = find_locked_pin(review.lock, candidate.server, output);
-    if (!found) return std::unexpected(found.error());
-    review.before = *std::move(found);
-    review.before_name = format("what {} says", escape_for_terminal(review.lock));
+    review.add_before(format("what you approved on {}", escape_for_terminal(record->date)),
+                      *record->pin);
   }
-  if (review.before) review.change = diff(*review.before, review.now);
+  if (review.lock.empty()) return {};
+  const auto found = find_locked_pin(review.lock, candidate.server, LockFile::may_lack, output);
+  if (!found) return std::unexpected(found.error());
+  if (*found) {
+    review.add_before(format("what {} says", escape_for_terminal(review.lock)), **found);
+  }
   return {};
 }
 
@@ -292,14 +163,15 @@ int approve(const Arguments& arguments, Output& output) {
   if (is_as_approved(review, record)) {
     if (arguments.has("--json")) output.out += review_json(review, true);
     output.err +=
-        format("{} is {}: nothing to approve\n", review.candidate.server, review.before_name);
+        format("{} is {}: nothing to approve\n", review.candidate.server, review.before[0].name);
     return Exit::ok;
   }
   if (arguments.has("--yes")) {
     output.err += shown(review);
     return keep(review, arguments, output);
   }
-  switch (ask(std::exchange(output.err, {}) + shown(review) + "Approve this? [y/N] ")) {
+  const std::string said = std::exchange(output.err, {}) + shown(review);
+  switch (ask(said + "Approve this? [y/N] ")) {
     case Answer::yes: return keep(review, arguments, output);
     case Answer::no:
       if (arguments.has("--json")) output.out += review_json(review, false);
@@ -307,21 +179,31 @@ int approve(const Arguments& arguments, Output& output) {
       return Exit::usage;
     case Answer::nobody: break;
   }
-  output.err += shown(review);
+  output.err += said;
   if (arguments.has("--json")) output.out += review_json(review, false);
+  const ApproveWords again{.server = review.candidate.server,
+                           .manifest = std::string(arguments.value("--manifest").value_or("")),
+                           .lock = review.lock,
+                           .command = command_of(arguments),
+                           .is_live = true,
+                           .is_answered = true};
   return usage_error("there is no terminal to ask on",
-                     format("if this is meant: capgate approve {} --yes", review.candidate.server),
-                     output);
+                     format("if this is meant: {}", approve_words(again, arguments)), output);
 }
 
 int run(const Arguments& arguments, Output& output) {
   const bool is_other = arguments.has("--list") || arguments.has("--revoke");
-  if (arguments.operands.empty() == !is_other) {
+  // What stands after -- is its command.
+  if (is_other ? !arguments.operands.empty() : arguments.words_before_dashes() == 0) {
     return usage_error(is_other ? "--list and --revoke take no NAME besides" : "approve needs NAME",
                        "see capgate approve --help", output);
   }
-  if (arguments.has("--list")) return list(arguments, output);
-  if (arguments.has("--revoke")) return revoke(arguments, output);
+  const auto lock = arguments.value("--lock");
+  if (lock == "-" || lock == "") {
+    return usage_error("--lock needs the name of a file", "write --lock capgate.lock", output);
+  }
+  if (arguments.has("--list")) return list_approvals(arguments, output);
+  if (arguments.has("--revoke")) return revoke_approval(arguments, output);
   return approve(arguments, output);
 }
 
@@ -356,7 +238,8 @@ Command approve_command() {
           "  capgate approve github -m github.json --lock capgate.lock -- node server.js\n"
           "  capgate approve --list --json\n"
           "  capgate approve --revoke github",
-      .run = run};
+      .run = run,
+      .most_before_dashes = 1};
 }
 
 }  // namespace capgate::cli

@@ -1,5 +1,7 @@
 #include "cli/approve_show.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/text.h"
 #include "clients/profile_file.h"
@@ -66,15 +68,18 @@ void write_strings(JsonWriter& json, const std::vector<std::string>& texts) {
 
 std::string shown(const Review& review) {
   std::string out = shown_policy(review.candidate) + shown_start(review.now);
-  const bool saw_tools = review.before && review.before->tools;
+  const bool saw_tools = std::ranges::any_of(
+      review.before, [](const Before& before) { return before.pin.tools.has_value(); });
   if (review.now.tools && !saw_tools) out += shown_tools(*review.now.tools);
   if (!review.now.tools && !review.now.command.empty()) {
     out += "Its tools were not asked for: a change of them is not noticed.\n";
   }
-  if (!review.before) return out;
-  if (review.change.is_empty()) return out + format("The same as {}.\n", review.before_name);
-  return out +
-         format("Compared with {}, this changed:\n{}", review.before_name, print(review.change));
+  for (const Before& before : review.before) {
+    out += before.change.is_empty()
+               ? format("The same as {}.\n", before.name)
+               : format("Compared with {}, this changed:\n{}", before.name, print(before.change));
+  }
+  return out;
 }
 
 std::string review_json(const Review& review, bool is_approved) {
@@ -87,10 +92,12 @@ std::string review_json(const Review& review, bool is_approved) {
   write_strings(json.key("policy"), core::policy_lines(candidate.loaded.policy));
   write_strings(json.key("beyond"), candidate.beyond);
   if (!review.lock.empty()) json.key("lock").string(review.lock);
-  if (review.before) {
-    json.key("changed").boolean(!review.change.is_empty());
-    write_json(review.change, json.key("change"));
+  if (!review.before.empty()) {
+    json.key("changed").boolean(std::ranges::any_of(
+        review.before, [](const Before& before) { return !before.change.is_empty(); }));
+    write_json(review.before.front().change, json.key("change"));
   }
+  if (review.before.size() > 1) write_json(review.before[1].change, json.key("lockChange"));
   write_pin(review.now, json.key("pin"));
   json.end_object();
   return std::move(json).take() + "\n";

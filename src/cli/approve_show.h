@@ -1,21 +1,32 @@
 // What a person sees before approving a server, and what a program gets.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/candidate.h"
 #include "clients/pin_diff.h"
 
 namespace capgate::cli {
 
+// What was approved of it, or is in the lock.
+struct Before {
+  std::string name;  // "what you approved on ..."
+  clients::Pin pin;
+  clients::PinDiff change;  // since then
+};
+
 struct Review {
   Candidate candidate;
   clients::Pin now;
-  std::optional<clients::Pin> before = {};  // what was approved of it, or is in the lock
-  std::string before_name = {};             // "what you approved on ..."
-  clients::PinDiff change = {};             // between the two
-  std::string lock = {};                    // the file of --lock, or empty
+  std::string lock = {};            // the file of --lock, or empty
+  std::vector<Before> before = {};  // the user's record first
+
+  void add_before(std::string name, clients::Pin pin) {
+    clients::PinDiff change = diff(pin, now);
+    before.push_back({.name = std::move(name), .pin = std::move(pin), .change = std::move(change)});
+  }
 };
 
 // What the server may do, what changed, and its tools where they are seen for the first time.

@@ -2,6 +2,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/approve_words.h"
 #include "cli/caller.h"
 #include "cli/pins.h"
 #include "cli/project.h"
@@ -44,13 +45,25 @@ std::expected<void, int> check_pin(const Pin& approved, const Subject& subject,
   return approved.package ? check_bytes(subject, record, output) : std::expected<void, int>();
 }
 
-std::string approve_again(std::string_view server) {
-  return format("if this is meant: capgate approve {}", server);
+bool is_own_words(const Arguments& arguments) {
+  return arguments.has("--manifest") || arguments.has("--allow");
+}
+
+std::string approve_again(const clients::FoundServer& entry, const Subject& subject,
+                          const ChosenPolicy& chosen, const Arguments& arguments) {
+  if (is_own_words(arguments)) {
+    return "you approved the entry of capgate.yaml: leave -m and --allow out";
+  }
+  const bool is_base = chosen.base_entry && chosen.base_entry->file == entry.file;
+  return format(
+      "if this is meant{}: {}", is_base ? ", elsewhere than in this project" : "",
+      approve_words({.server = subject.server, .command = arguments.operands}, arguments));
 }
 
 // The user's own record. False: there is none.
 std::expected<bool, int> check_record(const clients::FoundServer& entry, const Subject& subject,
-                                      ChosenPolicy& chosen, Output& output) {
+                                      ChosenPolicy& chosen, const Arguments& arguments,
+                                      Output& output) {
   const clients::Approvals approvals(approvals_directory());
   const std::string scope = approval_scope(entry);
   const auto found = approvals.find(scope, subject.server);
@@ -62,7 +75,7 @@ std::expected<bool, int> check_record(const clients::FoundServer& entry, const S
   chosen.places.push_back({.path = approvals.file_of(scope, subject.server)});
   const Record record{
       .what = format("what you approved on {}", escape_for_terminal((*found)->date)),
-      .help = approve_again(subject.server)};
+      .help = approve_again(entry, subject, chosen, arguments)};
   auto checked = check_pin(*(*found)->pin, subject, record, output);
   if (!checked) return std::unexpected(checked.error());
   return true;
@@ -70,7 +83,8 @@ std::expected<bool, int> check_record(const clients::FoundServer& entry, const S
 
 // A project's file that narrows must not take the user's own approval out of the way: its entry,
 // too, is what was approved.
-std::expected<void, int> check_base(const Subject& subject, ChosenPolicy& chosen, Output& output) {
+std::expected<void, int> check_base(const Subject& subject, ChosenPolicy& chosen,
+                                    const Arguments& arguments, Output& output) {
   if (!chosen.base || !chosen.base_entry) return {};
   const clients::FoundServer entry = *chosen.base_entry;
   const LoadedEntry base = *chosen.base;
@@ -79,33 +93,53 @@ std::expected<void, int> check_base(const Subject& subject, ChosenPolicy& chosen
       .loaded = base.loaded,
       .command = entry.server.command.empty() ? subject.command : entry.server.command,
       .catalog_text = catalog_text(entry, base.manifest_text)};
-  auto checked = check_record(entry, users, chosen, output);
+  auto checked = check_record(entry, users, chosen, arguments, output);
   return checked ? std::expected<void, int>() : std::unexpected(checked.error());
 }
 
-std::expected<void, int> check_lock(const std::string& file, const Subject& subject, bool must_have,
-                                    Output& output) {
-  const auto pin = find_locked_pin(file, subject.server, output);
+std::string lock_again(const std::string& file, const Subject& subject,
+                       const Arguments& arguments) {
+  if (arguments.has("--allow")) {
+    return "a lock is of a manifest or an entry: write what --allow says there, and approve that";
+  }
+  const std::string manifest(arguments.value("--manifest").value_or(""));
+  return format("if this is meant: {}",
+                approve_words({.server = subject.server,
+                               .manifest = manifest,
+                               .lock = file,
+                               .command = manifest.empty() ? arguments.operands : subject.command},
+                              arguments));
+}
+
+std::expected<void, int> check_lock(const std::string& file, LockFile lock, const Subject& subject,
+                                    const Arguments& arguments, Output& output) {
+  const auto pin = find_locked_pin(file, subject.server, lock, output);
   if (!pin) return std::unexpected(pin.error());
   const std::string shown = escape_for_terminal(file);
-  const std::string again =
-      format("if this is meant: capgate approve {} --lock {}", subject.server, shown);
+  const std::string again = lock_again(file, subject, arguments);
   if (*pin) {
     return check_pin(**pin, subject, {.what = format("what {} says", shown), .help = again},
                      output);
   }
-  if (!must_have) return {};
+  if (lock == LockFile::may_lack) return {};
   return std::unexpected(
       usage_error(format("{} has no server {}", shown, quoted(subject.server)), again, output));
 }
 
-int never_approved(const Subject& subject, bool has_entry, Output& output) {
+int never_approved(const Subject& subject, bool has_entry, const Arguments& arguments,
+                   Output& output) {
   if (!has_entry) {
     return usage_error("--require-approval needs an entry of capgate.yaml: --profile NAME",
                        "for -m there is --locked FILE", output);
   }
-  return usage_error(format("{} was never approved", quoted(subject.server)),
-                     format("look at it first: capgate approve {}", subject.server), output);
+  return usage_error(
+      format("{} was never approved", quoted(subject.server)),
+      format("look at it first: {}",
+             approve_words({.server = subject.server,
+                            .command = is_own_words(arguments) ? std::vector<std::string>()
+                                                               : arguments.operands},
+                           arguments)),
+      output);
 }
 
 }  // namespace
@@ -128,8 +162,7 @@ std::expected<void, int> check_approved(const Arguments& arguments, ChosenPolicy
                                         Output& output) {
   const auto lock = arguments.value(locked_option.name);
   const bool is_required = arguments.has(require_approval_option.name);
-  const bool is_own_words = arguments.has("--manifest") || arguments.has("--allow");
-  const bool has_record = chosen.entry && (is_required || !is_own_words);
+  const bool has_record = chosen.entry && (is_required || !is_own_words(arguments));
   if (!has_record && !lock && !is_required) return {};
   const Subject subject{
       .server = chosen.server.empty() ? chosen.loaded.manifest.name : chosen.server,
@@ -138,20 +171,22 @@ std::expected<void, int> check_approved(const Arguments& arguments, ChosenPolicy
       .catalog_text = chosen.catalog_text};
   bool is_approved = false;
   if (has_record) {
-    auto checked = check_record(*chosen.entry, subject, chosen, output);
+    auto checked = check_record(*chosen.entry, subject, chosen, arguments, output);
     if (!checked) return std::unexpected(checked.error());
     is_approved = *checked;
-    if (auto base = check_base(subject, chosen, output); !base) return base;
+    if (auto base = check_base(subject, chosen, arguments, output); !base) return base;
   }
   if (is_required && !is_approved) {
-    return std::unexpected(never_approved(subject, has_record, output));
+    return std::unexpected(never_approved(subject, has_record, arguments, output));
   }
   if (lock) {
     chosen.places.push_back({.path = std::string(*lock)});
-    if (auto done = check_lock(std::string(*lock), subject, true, output); !done) return done;
+    auto done = check_lock(std::string(*lock), LockFile::must_exist, subject, arguments, output);
+    if (!done) return done;
   }
   if (has_record && chosen.entry->layer == clients::Layer::project) {
-    return check_lock(lock_beside(chosen.entry->file), subject, false, output);
+    return check_lock(lock_beside(chosen.entry->file), LockFile::may_lack, subject, arguments,
+                      output);
   }
   return {};
 }

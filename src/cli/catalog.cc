@@ -199,6 +199,10 @@ int run(const Arguments& arguments, Output& output) {
     return usage_error("catalog bind takes a NAME or PACKAGE and the server's own arguments",
                        "write capgate catalog bind filesystem -- /srv/notes", output);
   }
+  if (verb == "bind" && arguments.dashes && *arguments.dashes != 2) {
+    return usage_error("catalog bind takes one NAME or PACKAGE before --",
+                       "write capgate catalog bind filesystem -- /srv/notes", output);
+  }
   if (verb == "list") return list(arguments, output);
   if (verb == "bind") return bind(arguments, output);
   return verb == "show" ? show(arguments, output) : test(arguments, output);

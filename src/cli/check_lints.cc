@@ -220,9 +220,13 @@ std::expected<CheckReport, int> check_files(const Arguments& arguments, Output& 
 
 int exit_code(const CheckReport& report) {
   int out = report.findings.empty() ? Exit::ok : Exit::widened;
+  const auto differs = [](const CheckedFile& file) { return file.lock_code == Exit::integrity; };
+  if (std::ranges::any_of(report.files, differs)) out = Exit::integrity;
   for (const CheckedFile& file : report.files) {
-    if (file.code == Exit::unreadable) return Exit::unreadable;
-    if (file.code != Exit::ok) out = file.code;
+    for (const int code : {file.code, file.lock_code.value_or(Exit::ok)}) {
+      if (code == Exit::unreadable) return code;
+      if (code != Exit::ok && code != Exit::integrity) out = code;
+    }
   }
   return out;
 }

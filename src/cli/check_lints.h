@@ -23,9 +23,10 @@ struct CheckedFile {
   std::string name;  // as it was given
   std::string file;  // as findings name it: relative to the working directory, if it lies there
   std::optional<Loaded> loaded;
-  core::Symbols symbols = {};  // of variables that are not bound
-  int code = 0;                // why there is nothing loaded
-  std::string said;            // its mistakes as JSON, where programs read them
+  core::Symbols symbols = {};         // of variables that are not bound
+  int code = 0;                       // why there is nothing loaded
+  std::string said;                   // its mistakes as JSON, where programs read them
+  std::optional<int> lock_code = {};  // of check_lock, with --locked
 };
 
 struct CheckReport {

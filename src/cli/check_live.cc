@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/approve_words.h"
 #include "cli/approved.h"
 #include "cli/candidate.h"
 #include "cli/exit.h"
@@ -19,7 +20,8 @@ namespace {
 using text::JsonWriter;
 
 struct Comparison {
-  std::string with;  // what it was compared with; empty: nothing was approved
+  std::string with;   // what it was compared with; empty: nothing was approved
+  std::string again;  // the command that approves it
   clients::PinDiff change;
   std::vector<std::string> undeclared;  // tools that the manifest does not have
   std::vector<std::string> gone;        // tools of the manifest that the server does not list
@@ -49,23 +51,35 @@ void compare_manifest(const core::Manifest& manifest, const clients::Pin& now, C
 struct Approved {
   std::optional<clients::Pin> pin;
   std::string name;
+  std::string lock = {};  // the file that has it; empty: the user's record
 };
+
+std::string approve_again(const Candidate& candidate, const std::string& lock,
+                          const Arguments& arguments) {
+  return approve_words({.server = candidate.server,
+                        .manifest = candidate.has_entry() ? "" : candidate.file,
+                        .lock = lock,
+                        .command = {arguments.operands.begin() + 1, arguments.operands.end()},
+                        .is_live = true},
+                       arguments);
+}
 
 // --locked, else the user's record, else the lock beside a project's file.
 std::expected<Approved, int> find_approved(const Candidate& candidate, const Arguments& arguments,
                                            Output& output) {
   if (const auto lock = arguments.value(locked_option.name)) {
-    auto pin = find_locked_pin(std::string(*lock), candidate.server, output);
+    const std::string file(*lock);
+    auto pin = find_locked_pin(file, candidate.server, LockFile::must_exist, output);
     if (!pin) return std::unexpected(pin.error());
     if (!*pin) {
       (void)usage_error(
-          format("{} has no server {}", escape_for_terminal(*lock), quoted(candidate.server)),
-          format("capgate approve {} --lock {}", candidate.server, escape_for_terminal(*lock)),
-          output);
+          format("{} has no server {}", escape_for_terminal(file), quoted(candidate.server)),
+          approve_again(candidate, file, arguments), output);
       return std::unexpected(Exit::integrity);
     }
     return Approved{.pin = *std::move(pin),
-                    .name = format("what {} says", escape_for_terminal(*lock))};
+                    .name = format("what {} says", escape_for_terminal(file)),
+                    .lock = file};
   }
   if (!candidate.has_entry()) return Approved{};
   auto found = clients::Approvals(approvals_directory()).find(candidate.scope, candidate.server);
@@ -79,10 +93,11 @@ std::expected<Approved, int> find_approved(const Candidate& candidate, const Arg
   }
   if (candidate.scope.empty()) return Approved{};
   const std::string lock = lock_beside(candidate.file);
-  auto pin = find_locked_pin(lock, candidate.server, output);
+  auto pin = find_locked_pin(lock, candidate.server, LockFile::may_lack, output);
   if (!pin) return std::unexpected(pin.error());
   return Approved{.pin = *std::move(pin),
-                  .name = format("what {} says", escape_for_terminal(lock))};
+                  .name = format("what {} says", escape_for_terminal(lock)),
+                  .lock = lock};
 }
 
 std::string comparison_json(const Comparison& result, const Candidate& candidate,
@@ -109,8 +124,8 @@ void say(const Comparison& result, const Candidate& candidate, const clients::Pi
   const std::string count =
       format("{} tool{}", now.tools->size(), now.tools->size() == 1 ? "" : "s");
   if (!result.change.is_empty()) {
-    output.err += format("capgate: {} is not {}:\n{}help: if this is meant: capgate approve {}\n",
-                         candidate.server, result.with, print(result.change), candidate.server);
+    output.err += format("capgate: {} is not {}:\n{}help: if this is meant: {}\n", candidate.server,
+                         result.with, print(result.change), result.again);
   }
   for (const std::string& tool : result.undeclared) {
     output.err += format("{} lists the tool {}, which its manifest does not have\n",
@@ -145,7 +160,32 @@ std::expected<Candidate, int> read_candidate(const Arguments& arguments, Output&
 
 }  // namespace
 
+int check_lock(const std::string& file, const Arguments& arguments, Output& output) {
+  const auto candidate = candidate_of_manifest("", file, {}, arguments, output);
+  if (!candidate) return candidate.error();
+  const auto approved = find_approved(*candidate, arguments, output);
+  if (!approved) return approved.error();
+  const auto now = pin_of(candidate->subject(), output);
+  if (!now) return now.error();
+  const clients::PinDiff change = difference(*approved->pin, *now, candidate->subject());
+  if (change.is_empty()) return Exit::ok;
+  // With what starts it and is asked for its tools, which are pinned there.
+  output.err += format("capgate: {} is not {}:\n{}help: if this is meant: {}\n", candidate->server,
+                       approved->name, print(change),
+                       approve_words({.server = candidate->server,
+                                      .manifest = file,
+                                      .lock = approved->lock,
+                                      .command = approved->pin->command},
+                                     arguments));
+  return Exit::integrity;
+}
+
 int check_live(const Arguments& arguments, Output& output) {
+  if (arguments.words_before_dashes() != 1) {
+    return usage_error("--live takes one NAME or FILE",
+                       "its command stands after --: capgate check --live NAME|FILE -- COMMAND",
+                       output);
+  }
   const auto candidate = read_candidate(arguments, output);
   if (!candidate) return candidate.error();
   auto approved = find_approved(*candidate, arguments, output);
@@ -156,6 +196,7 @@ int check_live(const Arguments& arguments, Output& output) {
   compare_manifest(candidate->loaded.manifest, *now, result);
   if (approved->pin) {
     result.with = approved->name;
+    result.again = approve_again(*candidate, approved->lock, arguments);
     result.change = difference(*approved->pin, *now, candidate->subject());
     if (!approved->pin->tools)
       output.err += "note: its tools were not asked for when it was approved\n";

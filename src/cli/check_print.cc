@@ -51,10 +51,14 @@ void show_file(const CheckReport& report, const CheckedFile& file, Output& outpu
   if (!file.loaded) return;  // its mistakes were said
   const core::Manifest& manifest = file.loaded->manifest;
   const std::size_t findings = show(report, file.file, file.loaded->source(), output);
+  std::string verdict = findings == 0 ? "" : count(findings, "finding");
+  if (file.lock_code.value_or(0) != 0) {
+    verdict = format("not as in the lock{}{}", verdict.empty() ? "" : ", ", verdict);
+  }
   output.out +=
       format("{}: {}: {}, {} declared, {} after merging\n", escape_for_terminal(file.loaded->name),
-             findings == 0 ? "ok" : count(findings, "finding"),
-             count(manifest.tools.size(), "tool"), count(manifest.declared.size(), "capability"),
+             verdict.empty() ? "ok" : verdict, count(manifest.tools.size(), "tool"),
+             count(manifest.declared.size(), "capability"),
              count(core::policy_lines(file.loaded->policy).size(), "grant"));
   for (const std::string& note : manifest.notes) output.err += format("note: {}\n", note);
   for (const std::string& name : file.symbols.names_among(manifest.used_variables)) {
@@ -103,6 +107,7 @@ void write_file(JsonWriter& json, const CheckedFile& file) {
   json.key("unbound").begin_array();
   for (const std::string& name : unbound) json.string(name);
   json.end_array();
+  if (file.lock_code) json.key("locked").boolean(*file.lock_code == 0);
 }
 
 void print_one(const CheckReport& report, Output& output) {

@@ -130,7 +130,8 @@ Command compile_command() {
               "  capgate compile git.json --program /usr/bin/node --set REPO=/srv/repo\n"
               "  capgate compile github.json --explain\n"
               "  cat github.yaml | capgate compile - --tool search_code",
-          .run = run};
+          .run = run,
+          .most_before_dashes = 1};
 }
 
 }  // namespace capgate::cli

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/diff_artifact.h"
 #include "cli/diff_config.h"
+#include "cli/diff_lock.h"
 #include "cli/diff_sources.h"
 #include "cli/exit.h"
 #include "review/diff_print.h"
@@ -22,7 +23,8 @@ namespace {
 
 constexpr Option options[] = {
     set_option,
-    {.name = "--strict", .help = "exit 5 also where a tool may do what only others could"},
+    {.name = "--strict",
+     .help = "exit 5 also for what moved between tools, and another program, package or tool text"},
     json_option,
     {.name = "--markdown", .help = "the text of a pull request comment, on stdout"},
     {.name = "--sarif", .help = "SARIF 2.1.0 on stdout, for code scanning"},
@@ -45,9 +47,10 @@ struct Pair {
 
 // By name; two manifests are the same server, even under another name, and two entries are not.
 std::vector<Pair> pair_up(const Servers& before, const Servers& after) {
-  const auto is_entry = [](const Servers& side) { return side.front().entry.has_value(); };
-  if (before.size() == 1 && after.size() == 1 && !(is_entry(before) && is_entry(after)))
+  if (before.size() == 1 && after.size() == 1 &&
+      !(before.front().is_entry() && after.front().is_entry())) {
     return {{&before.front(), &after.front()}};
+  }
   std::vector<Pair> out;
   const auto find = [](const Servers& in, const std::string& name) -> const DiffServer* {
     const auto it = std::ranges::find(in, name, &DiffServer::name);
@@ -84,6 +87,7 @@ class Comparer {
                                             .diff = *std::move(change),
                                             .symbols = &symbols_});
     add_entry_parts(pair.before, pair.after, out);
+    add_lock_parts(pair.before, pair.after, out);
     return out;
   }
 
@@ -138,7 +142,8 @@ int finish(std::span<const review::ShownServer> servers, const review::DiffFacts
   const bool strict = arguments.has("--strict");
   const bool fails = std::ranges::any_of(servers, [&](const review::ShownServer& server) {
     return review::may_widen(server.verdict) ||
-           (strict && server.verdict == review::Verdict::moved);
+           (strict && (server.verdict == review::Verdict::moved ||
+                       std::ranges::any_of(server.parts, &review::ShownPart::is_strict)));
   });
   return fails ? Exit::widened : Exit::ok;
 }

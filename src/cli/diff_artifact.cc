@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "cli/diff_lock.h"
 #include "cli/exit.h"
 #include "cli/explain_config.h"
 #include "lower/choices.h"
@@ -120,7 +121,7 @@ class Again {
   std::expected<void, int> load_manifest(const lower::Options& options, Output& output) {
     auto document = parse_document(manifest_.name, manifest_.text, arguments_, output);
     if (!document) return std::unexpected(document.error());
-    if (is_config(**document) || lines_of_lock(**document)) {
+    if (is_config(**document) || is_lock(**document)) {
       return cannot_compare(manifest_, "an artifact is compared with one manifest", output);
     }
     auto loaded = load(arguments_,

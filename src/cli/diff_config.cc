@@ -205,13 +205,15 @@ void add_entry_parts(const DiffServer* before, const DiffServer* after, review::
   const DiffEntry& now = after != nullptr ? *after->entry : none;
   const auto add = [&](std::string part, std::string was, std::string is, std::string why) {
     if (was == is) return;
+    const bool is_strict = after != nullptr && part == "command";
     out.add({.kind = review::ShownPart::Kind::told,
              .part = std::move(part),
              .before = std::move(was),
              .after = std::move(is),
              .capability = {},
              .place = {},
-             .why = std::move(why)});
+             .why = std::move(why),
+             .is_strict = is_strict});
   };
   const bool is_both = before != nullptr && after != nullptr;
   add("command", words_of(old.command), words_of(now.command),

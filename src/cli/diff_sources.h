@@ -2,7 +2,7 @@
 //
 //   github.json, -            a manifest
 //   main:github.json          the same at a revision of git; ":github.json" is what is staged
-//   capgate.lock              what was approved, one server for each entry
+//   capgate.lock              what was approved, one server for each entry (diff_lock.h)
 //   capgate.yaml              one server for each entry (diff_config.h)
 //   /dev/null                 nothing: everything on the other side is new, or gone
 #pragma once
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cli/load_symbolic.h"
+#include "clients/pin.h"
 
 namespace capgate::cli {
 
@@ -41,8 +42,12 @@ struct DiffServer {
   std::string name;
   std::string file;
   Loaded loaded;
-  bool has_places = true;  // the document is the one that a person wrote
-  std::optional<DiffEntry> entry = {};
+  bool has_places = true;                // the document is the one that a person wrote
+  std::optional<DiffEntry> entry = {};   // of a capgate.yaml
+  std::optional<clients::Pin> pin = {};  // of a capgate.lock
+
+  // It has its name for good; a manifest may be called otherwise and yet be the same server's.
+  [[nodiscard]] bool is_entry() const { return entry.has_value() || pin.has_value(); }
 };
 
 // In the order of the source; none where it is nothing.
@@ -50,20 +55,5 @@ struct DiffServer {
                                                                        const Arguments& arguments,
                                                                        core::Symbols& symbols,
                                                                        Output& output);
-
-// What a lock says of one server: capability strings, of the whole and of single tools.
-struct ServerLines {
-  struct Tool {
-    std::string name;
-    std::vector<std::string> capabilities;
-  };
-  std::string name;
-  std::vector<std::string> server;
-  std::vector<Tool> tools;
-};
-
-// Where capgate.lock plugs in: `servers[]` with `server`, `policy` and `grants[]` of `tool` and
-// `capabilities`. Nothing if the document is no lock.
-[[nodiscard]] std::optional<std::vector<ServerLines>> lines_of_lock(const text::Document& document);
 
 }  // namespace capgate::cli

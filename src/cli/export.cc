@@ -144,7 +144,8 @@ Command export_command() {
               "  capgate export github.json --to toolhive -o profile.json\n"
               "  capgate export github.json --to srt --accept-unenforced env:inject:GITHUB_TOKEN\n"
               "  capgate export github.json --to vscode --json -- npx server-github",
-          .run = run};
+          .run = run,
+          .most_before_dashes = 1};
 }
 
 }  // namespace capgate::cli

@@ -1,15 +1,8 @@
 #include "cli/new_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
-
-#include "base/format.h"
-#include "sys/fd.h"
-#include "sys/file.h"
+#include "sys/put_file.h"
 
 namespace capgate::cli {
 
@@ -21,28 +14,7 @@ std::string_view refuse_new_file(const std::string& file, Existing existing) {
 }
 
 sys::Sys<void> write_new_file(const std::string& file, std::string_view text, Existing existing) {
-  const std::string beside = format("{}.new-{}", file, ::getpid());
-  {
-    const sys::Fd made(
-        ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
-    if (made.get() < 0) return std::unexpected(sys::SysError{"open", errno, beside});
-    auto written = sys::write_all(made.get(), text);
-    if (written && ::fsync(made.get()) != 0) {
-      written = std::unexpected(sys::SysError{"fsync", errno, beside});
-    }
-    if (!written) {
-      (void)::unlink(beside.c_str());
-      return written;
-    }
-  }
-  // A link is not made over a file that exists by now.
-  const bool replaces = existing == Existing::replaced;
-  const int failed =
-      replaces ? ::rename(beside.c_str(), file.c_str()) : ::link(beside.c_str(), file.c_str());
-  const int error = errno;
-  if (failed != 0 || !replaces) (void)::unlink(beside.c_str());
-  if (failed != 0) return std::unexpected(sys::SysError{"write", error, file});
-  return {};
+  return sys::put_file(file, text, {.mode = 0666, .replaces = existing == Existing::replaced});
 }
 
 }  // namespace capgate::cli

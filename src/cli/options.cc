@@ -55,6 +55,7 @@ class Reader {
       const std::string& word = words_[at_++];
       if (!options_end && word == "--") {
         options_end = true;
+        arguments_.dashes = arguments_.operands.size();
       } else if (!options_end && word.size() > 1 && word.starts_with('-')) {
         if (auto done = read_option(word); !done) return std::unexpected(std::move(done).error());
       } else {
@@ -95,14 +96,18 @@ class Reader {
   }
 
   std::expected<void, UsageError> check_operands() {
-    const std::size_t count = arguments_.operands.size();
+    const bool takes_command = command_.most_before_dashes.has_value();
+    const std::size_t count =
+        takes_command ? arguments_.words_before_dashes() : arguments_.operands.size();
+    const std::size_t most = command_.most_before_dashes.value_or(command_.most_operands);
     if (count < command_.least_operands) {
       return fail(format("{} needs {}", command_.name, command_.operands),
                   format("usage: {}", usage_line(command_)));
     }
-    if (count > command_.most_operands) {
-      return fail(format("unexpected word {}", quoted(arguments_.operands[command_.most_operands])),
-                  format("usage: {}", usage_line(command_)));
+    if (count > most) {
+      return fail(format("unexpected word {}", quoted(arguments_.operands[most])),
+                  format("{}usage: {}", takes_command ? "a command stands after --; " : "",
+                         usage_line(command_)));
     }
     return check_verb();
   }

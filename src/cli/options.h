@@ -28,10 +28,12 @@ struct Option {
 struct Arguments {
   std::vector<std::string> operands;
   std::vector<std::pair<std::string_view, std::string>> options;  // in the order given
+  std::optional<std::size_t> dashes = {};  // how many operands stood before "--", if it was there
 
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] std::optional<std::string_view> value(std::string_view name) const;  // the last
   [[nodiscard]] std::vector<std::string> values(std::string_view name) const;
+  [[nodiscard]] std::size_t words_before_dashes() const { return dashes.value_or(operands.size()); }
 };
 
 struct Output {
@@ -53,6 +55,9 @@ struct Command {
   int (*on_usage_error)(Output& output) = nullptr;  // its own way to end; null: exit code 2
   std::span<const std::string_view> verbs = {};     // the only first operands, if not empty
   bool may_hold_secrets = false;  // a value may stand where it must not: errors repeat no word
+  // Of one that takes a command: how many words may stand before "--". What stands behind it is
+  // the command and nothing else; least_operands must stand before.
+  std::optional<std::size_t> most_before_dashes = {};
 };
 
 struct UsageError {

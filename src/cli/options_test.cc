@@ -45,6 +45,25 @@ TEST(Options, EverythingAfterTwoDashesIsAnOperand) {
   EXPECT_EQ(parse({"-"})->operands, std::vector<std::string>{"-"});
 }
 
+TEST(Options, ACommandStandsAfterTwoDashes) {
+  Command run = paint();
+  run.operands = "FILE [-- COMMAND]";
+  run.most_operands = SIZE_MAX;
+  run.most_before_dashes = 1;
+  const auto read = [&](const std::vector<std::string>& words) {
+    return parse_arguments(run, words);
+  };
+  EXPECT_EQ(read({"f", "--json", "--", "a", "--", "b"})->operands,
+            (std::vector<std::string>{"f", "a", "--", "b"}));
+  EXPECT_EQ(read({"f", "--", "a"})->dashes, 1);
+  EXPECT_EQ(read({"f"})->dashes, std::nullopt);
+  EXPECT_EQ(read({"f"})->words_before_dashes(), 1);
+  EXPECT_EQ(read({"f", "g"}).error().message, "unexpected word \"g\"");
+  EXPECT_TRUE(read({"f", "g"}).error().help.contains("after --"));
+  EXPECT_EQ(read({"f", "g", "--", "a"}).error().message, "unexpected word \"g\"");
+  EXPECT_EQ(read({"--", "a"}).error().message, "paint needs FILE [-- COMMAND]");
+}
+
 TEST(Options, D26UnknownAndExtraWordsAreUsageErrors) {
   EXPECT_EQ(parse({"f", "--jsn"}).error().help, "did you mean --json?");
   EXPECT_EQ(parse({"f", "g"}).error().message, "unexpected word \"g\"");

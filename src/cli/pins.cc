@@ -149,7 +149,16 @@ std::vector<clients::PinnedTool> pinned_tools(const std::vector<mcp::ToolInfo>& 
 }
 
 clients::PinDiff difference(const Pin& approved, const Pin& now, const Subject& subject) {
-  clients::PinDiff out = diff(approved, now);
+  Pin known = now;
+  if (!approved.tools || !now.tools) {
+    known.tools = approved.tools;
+    known.protocol = approved.protocol;
+  }
+  if (approved.command.empty() || now.command.empty()) {
+    known.command = approved.command;
+    known.package = approved.package;
+  }
+  clients::PinDiff out = diff(approved, known);
   if (subject.catalog_text.empty() || approved.manifest_hash != now.manifest_hash) return out;
   const auto base = approved_manifest(approved, subject.loaded.options.home);
   if (base && clients::grants_beyond(*base, subject.loaded.manifest).empty()) {
@@ -160,9 +169,15 @@ clients::PinDiff difference(const Pin& approved, const Pin& now, const Subject& 
 }
 
 std::expected<std::optional<Pin>, int> find_locked_pin(const std::string& file,
-                                                       std::string_view server, Output& output) {
+                                                       std::string_view server, LockFile lock,
+                                                       Output& output) {
   auto text = clients::read_regular_file(file, clients::Links::are_refused);
-  if (!text && (text.error() == ENOENT || text.error() == ENOTDIR)) return std::nullopt;
+  if (!text && (text.error() == ENOENT || text.error() == ENOTDIR)) {
+    if (lock == LockFile::may_lack) return std::nullopt;
+    (void)usage_error(format("there is no lock {}", quoted(file)),
+                      "capgate approve NAME --lock FILE makes it", output);
+    return std::unexpected(Exit::unreadable);
+  }
   if (!text) {
     output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(file),
                          std::strerror(text.error()));

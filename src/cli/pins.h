@@ -42,15 +42,18 @@ struct Subject {
 [[nodiscard]] std::vector<clients::PinnedTool> pinned_tools(
     const std::vector<mcp::ToolInfo>& tools);
 
-// The difference that counts. Of a ready manifest that is the same one, less is no difference: what
-// is optional in it comes and goes with the environment.
+// The difference that counts. Tools that were not asked for, then or now, are none, nor is a
+// command that one of them does not have. Of a ready manifest that is the same one, less is no
+// difference: what is optional in it comes and goes with the environment.
 [[nodiscard]] clients::PinDiff difference(const clients::Pin& approved, const clients::Pin& now,
                                           const Subject& subject);
 
-// The server's pin in a lock, if it is there. A lock that is not there has none; what is wrong with
-// one is said.
+enum class LockFile : bool { may_lack, must_exist };
+
+// The server's pin in a lock, if it is there. A lock that may lack has none; what is wrong with one
+// is said.
 [[nodiscard]] std::expected<std::optional<clients::Pin>, int> find_locked_pin(
-    const std::string& file, std::string_view server, Output& output);
+    const std::string& file, std::string_view server, LockFile lock, Output& output);
 
 // Of an entry of a project: the capgate.lock beside its file.
 [[nodiscard]] std::string lock_beside(const std::string& config_file);

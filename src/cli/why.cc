@@ -285,7 +285,8 @@ Command why_command() {
           "  capgate why github.json --host api.github.com:443 --json\n"
           "  capgate why github.json --exec git\n"
           "  capgate why github.json --env GITHUB_TOKEN",
-      .run = run};
+      .run = run,
+      .most_before_dashes = 1};
 }
 
 }  // namespace capgate::cli

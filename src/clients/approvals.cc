@@ -1,12 +1,10 @@
 #include "clients/approvals.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <tuple>
@@ -16,8 +14,8 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "clients/config_files.h"
-#include "sys/fd.h"
 #include "sys/file.h"
+#include "sys/put_file.h"
 #include "text/json.h"
 #include "text/json_write.h"
 
@@ -95,19 +93,10 @@ std::expected<std::optional<Approval>, std::string> read(const std::string& file
   return approval;
 }
 
-// The old file or the new one, never a part.
 std::expected<void, std::string> replace(const std::string& file, std::string_view text) {
-  const std::string fresh = format("{}.{}", file, ::getpid());
-  (void)::unlink(fresh.c_str());  // of a process of this number that was killed
-  const sys::Fd made(
-      ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (made.get() < 0) return problem("make", fresh, errno);
-  const bool is_written = sys::write_all(made.get(), text) && ::fsync(made.get()) == 0 &&
-                          ::rename(fresh.c_str(), file.c_str()) == 0;
-  if (is_written) return {};
-  const int error = errno;
-  (void)::unlink(fresh.c_str());
-  return problem("write", file, error);
+  const auto done = sys::put_file(file, text, {.mode = 0600});
+  if (!done) return problem("write", file, done.error().err);
+  return {};
 }
 
 }  // namespace

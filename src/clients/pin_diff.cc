@@ -13,6 +13,18 @@ namespace {
 
 using text::JsonWriter;
 
+constexpr std::string_view pinned_tools = "pinned tools";
+
+// The number and the names; empty: they were not asked for.
+std::string names_of(const std::optional<std::vector<PinnedTool>>& tools) {
+  if (!tools) return "";
+  std::string out = format("{}", tools->size());
+  for (const PinnedTool& tool : *tools) {
+    out += format("{} {}", &tool == &tools->front() ? ":" : ",", quoted(tool.name));
+  }
+  return out;
+}
+
 void add_text(std::string_view what, const std::string& before, const std::string& after,
               std::vector<TextChange>& out) {
   if (before == after) return;
@@ -95,6 +107,14 @@ std::string print(const LinesChange& lines, std::string_view indent) {
 
 std::string print(const TextChange& change) {
   if (change.what == "manifest") return "the manifest is another one\n";
+  if (change.what == pinned_tools) {
+    return change.after.empty()
+               ? format(
+                     "the pins of its tools are given up: a change of them is not noticed any "
+                     "more\n{}",
+                     shown_text(change.before, "  - "))
+               : format("its tools are pinned from now on\n{}", shown_text(change.after, "  + "));
+  }
   const auto shown = [](const std::string& text) {
     return text.empty() ? std::string("none") : escape_for_terminal(text);
   };
@@ -172,13 +192,13 @@ std::vector<ToolPinChange> diff_tools(const std::vector<PinnedTool>& before,
 PinDiff diff(const Pin& before, const Pin& after) {
   PinDiff out;
   add_text("manifest", before.manifest_hash, after.manifest_hash, out.texts);
-  if (!before.command.empty() && !after.command.empty()) {
-    add_text("command", print_command(before.command), print_command(after.command), out.texts);
-    diff_package(before, after, out.texts);
-  }
+  add_text("command", print_command(before.command), print_command(after.command), out.texts);
+  diff_package(before, after, out.texts);
   if (before.tools && after.tools) {
     add_text("protocol", before.protocol, after.protocol, out.texts);
     out.tools = diff_tools(*before.tools, *after.tools);
+  } else {
+    add_text(pinned_tools, names_of(before.tools), names_of(after.tools), out.texts);
   }
   out.policy = diff_lines(before.policy, after.policy);
   out.grants = diff_grants(before, after);

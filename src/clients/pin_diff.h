@@ -19,7 +19,7 @@
 namespace capgate::clients {
 
 struct TextChange {
-  std::string what;  // "description", "version", "manifest"
+  std::string what;  // "description", "version", "manifest", "pinned tools"
   std::string before;
   std::string after;
 };
@@ -44,7 +44,7 @@ struct ToolPinChange {
 };
 
 struct PinDiff {
-  std::vector<TextChange> texts;     // manifest, command, package, protocol
+  std::vector<TextChange> texts;     // manifest, command, package, protocol, pinned tools
   LinesChange policy;                // of the whole server
   std::vector<GrantsChange> grants;  // of single tools, by the manifest
   std::vector<ToolPinChange> tools;  // as the server lists them, sorted
@@ -54,7 +54,8 @@ struct PinDiff {
   }
 };
 
-// Tools and the protocol are compared if both were asked for, a command if both have one.
+// Everything that one of them says and the other does not, also where one was not asked for its
+// tools or has no command: what is not pinned any more is not compared later.
 [[nodiscard]] PinDiff diff(const Pin& before, const Pin& after);
 
 // The tools alone; `before` and `after` sorted by name.

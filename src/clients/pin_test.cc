@@ -123,10 +123,33 @@ TEST(PinFile, WhatItDidNotWriteIsRefused) {
 TEST(PinDiff, NothingChanged) {
   EXPECT_TRUE(diff(sample(), sample()).is_empty());
   EXPECT_EQ(print(diff(sample(), sample())), "");
-  Pin later = sample();
-  later.tools.reset();  // not asked for
-  later.protocol = "";
-  EXPECT_TRUE(diff(sample(), later).is_empty());
+  Pin bare = sample();
+  bare.tools.reset();  // not asked for
+  bare.protocol = "";
+  EXPECT_TRUE(diff(bare, bare).is_empty());
+}
+
+TEST(PinDiff, PinsThatAreGivenUpAreAChange) {
+  Pin bare = sample();
+  bare.tools.reset();  // not asked for
+  bare.protocol = "";
+  EXPECT_EQ(print(diff(sample(), bare)),
+            "the pins of its tools are given up: a change of them is not noticed any more\n"
+            "  - 2: \"read\", \"search\"\n");
+  EXPECT_EQ(print(diff(bare, sample())),
+            "its tools are pinned from now on\n  + 2: \"read\", \"search\"\n");
+  // One that lists no tools is another thing than one that was not asked.
+  Pin none = sample();
+  none.tools = std::vector<PinnedTool>();
+  EXPECT_EQ(print(diff(none, bare)),
+            "the pins of its tools are given up: a change of them is not noticed any more\n"
+            "  - 0\n");
+  bare = sample();
+  bare.command.clear();
+  bare.package.reset();
+  const std::string said = print(diff(sample(), bare));
+  EXPECT_TRUE(said.contains("command:\n  - npx -y github-mcp\n  + none\n")) << said;
+  EXPECT_TRUE(said.contains("package:\n  - npm:github-mcp\n  + none\n")) << said;
 }
 
 TEST(PinDiff, SaysWhatChanged) {
@@ -175,11 +198,7 @@ TEST(PinDiff, WhatAToolHasAllMayHave) {
             "  + fs:read:${HOME}/x\n");
 }
 
-TEST(PinDiff, ACommandIsComparedWhereBothHaveOne) {
-  Pin open = sample();
-  open.command.clear();
-  open.package.reset();
-  EXPECT_TRUE(diff(open, sample()).is_empty());
+TEST(PinDiff, AnotherCommand) {
   Pin other = sample();
   other.command.emplace_back("--more");
   EXPECT_TRUE(print(diff(sample(), other)).contains("+ npx -y github-mcp --more"));

@@ -77,12 +77,29 @@ class Shower {
   const ServerDiff& server_;
 };
 
-std::string shortened(std::string_view text) {
-  constexpr std::size_t most = 400;
-  if (text.size() <= most) return std::string(text);
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return format("{}... ({} bytes)", text.substr(0, end), text.size());
+constexpr std::size_t longest_shown = 400;
+
+std::size_t start_of_character(std::string_view text, std::size_t at) {
+  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0U) == 0x80U) --at;
+  return at;
+}
+
+// From `start` on.
+std::string shortened(std::string_view text, std::size_t start = 0) {
+  const std::string_view rest = text.substr(start);
+  const std::string_view before = start == 0 ? "" : "...";
+  if (rest.size() <= longest_shown) return format("{}{}", before, rest);
+  const std::size_t end = start_of_character(rest, longest_shown);
+  return format("{}{}... ({} bytes)", before, rest.substr(0, end), text.size());
+}
+
+// Where two texts that are too long to be shown begin to differ, with some words before it.
+std::size_t first_shown(std::string_view before, std::string_view after) {
+  constexpr std::size_t words_before = 40;
+  if (std::max(before.size(), after.size()) <= longest_shown) return 0;
+  const auto [a, b] = std::ranges::mismatch(before, after);
+  const auto same = static_cast<std::size_t>(a - before.begin());
+  return same <= words_before ? 0 : start_of_character(before, same - words_before);
 }
 
 Verdict verdict_of(const core::ManifestDiff& diff) {
@@ -122,7 +139,8 @@ std::string_view kind_name(ShownPart::Kind kind) {
 std::string part_words(const ShownPart& part) {
   std::string out = part.part;
   if (!part.before.empty() && !part.after.empty()) {
-    out += format(": {} -> {}", shortened(part.before), shortened(part.after));
+    const std::size_t start = first_shown(part.before, part.after);
+    out += format(": {} -> {}", shortened(part.before, start), shortened(part.after, start));
   } else if (!part.before.empty() || !part.after.empty()) {
     out += format(": {}", shortened(part.after.empty() ? part.before : part.after));
   }

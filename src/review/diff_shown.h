@@ -70,6 +70,7 @@ struct ShownPart {
   std::string capability;  // that causes it; empty: none
   std::string place;       // where that stands: "new.json:3:7 (search)"
   std::string why;         // in words, or empty
+  bool is_strict = false;  // told, but another program or other words for a model: --strict fails
 };
 
 // `unclear`: something differs of which nobody can say that it grants no more.

@@ -93,6 +93,25 @@ class Exits(CheckCase):
         self.check("fetch.json", "--ignore", "x", "--no-ignore", code=2)
 
 
+class Modes(CheckCase):
+    """An option that would do nothing is a mistake."""
+
+    def test_options_of_a_server_that_is_started(self):
+        for words in (["--config", "capgate.yaml"], ["--allow", "fs:read:/srv"], ["--timeout", "3"]):
+            done = self.check("fetch.json", *words, code=2)
+            self.assertIn(f"{words[0]} is for a server that is started", done.stderr)
+
+    def test_options_of_findings(self):
+        for words in (["--sarif"], ["--severity", "note"], ["--ignore", "x.yaml"], ["--no-ignore"], ["--seal"],
+                      ["--tool", "x"], ["--validators", "v.json"]):
+            done = self.check("--live", "fetch.json", *words, "--", "/usr/bin/true", code=2)
+            self.assertIn(f"{words[0]} is for the findings of a file", done.stderr)
+
+    def test_a_lock_has_the_whole_policy_of_a_file(self):
+        for words in (["fetch.json", "--tool", "x"], ["fetch.json", "--seal"], ["-"]):
+            self.assertIn("lock", self.check(*words, "--locked", "capgate.lock", code=2).stderr)
+
+
 class Files(CheckCase):
     def test_several_files_are_checked_each_once(self):
         self.tree.file("clean.json", json.dumps(CLEAN))

@@ -75,6 +75,15 @@ class Help(CliCase):
         done = self.run_capgate("compile", "missing.json", "--help", code=0)
         self.assertIn("usage: capgate compile", done.stdout)
 
+    def test_a_command_stands_after_two_dashes(self):
+        for words in (["why", self.good, "n.json", "--path", "/x"],
+                      ["why", self.good, "n.json", "--path", "/x", "--", "/usr/bin/true"],
+                      ["compile", self.good, "n.json"], ["export", self.good, "n.json", "--to", "vscode"]):
+            self.assert_usage_error(words, 'unexpected word "n.json"', "a command stands after --")
+        for words in (["why", "--path", "/x", "--", self.good], ["compile", "--", self.good]):
+            self.assert_usage_error(words, "needs FILE")
+        self.assert_usage_error(["catalog", "bind", "git", "x", "--", "y"], "one NAME or PACKAGE before --")
+
     def test_no_command_shows_help_as_an_error(self):
         self.assert_usage_error([], "usage: capgate COMMAND")
 

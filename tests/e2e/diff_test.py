@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 import launch
+import pins
 from cases import Case
 
 SAME, USAGE, UNREADABLE, MISTAKES, WIDENED = 0, 2, 3, 4, 5
@@ -128,14 +129,14 @@ class Diff(Case):
         self.assertEqual({each["kind"] for each in said["servers"][0]["changes"]}, {"narrowed"})
 
     def test_a_lock_has_several_servers(self):
-        self.manifest("capgate.lock", {"schemaVersion": 1, "servers": [
-            {"server": "server-github", "policy": [
-                "fs:read:${REPO}/**", "net:connect:api.github.com:443", "exec:spawn:git",
-                "limit:memory:512M"],
-             "grants": [{"tool": "push", "capabilities": ["exec:spawn:git"]},
-                        {"tool": "search", "capabilities": ["net:connect:api.github.com:443",
-                                                            "fs:read:${REPO}/**"]}]},
-            {"server": "other", "policy": [], "grants": []}]})
+        policy = ["exec:spawn:git", "fs:read:${REPO}/**", "limit:memory:512M",
+                  "net:connect:api.github.com:443"]
+        self.manifest("capgate.lock", pins.lock(
+            pins.pin("other", policy=[]),
+            pins.pin("server-github", policy=policy, serverCapabilities=["limit:memory:512M"], grants=[
+                {"tool": "push", "capabilities": ["exec:spawn:git"]},
+                {"tool": "search", "capabilities": ["fs:read:${REPO}/**",
+                                                    "net:connect:api.github.com:443"]}])))
         code, said = self.changes("capgate.lock", "old.json")
         self.assertEqual((code, [server["name"] for server in said["servers"]]),
                          (SAME, ["other", "server-github"]))
