@@ -247,6 +247,7 @@ std::expected<void, int> find_before(Review& review, std::optional<Approval>& re
   }
   if (record && record->pin) {
     review.before = record->pin;
+    review.is_own_record = true;
     review.before_name = format("what you approved on {}", escape_for_terminal(record->date));
   } else if (!review.lock.empty()) {
     auto found = find_locked_pin(review.lock, candidate.server, output);

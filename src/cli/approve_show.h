@@ -16,6 +16,7 @@ struct Review {
   std::string before_name = {};             // "what you approved on ..."
   clients::PinDiff change = {};             // between the two
   std::string lock = {};                    // the file of --lock, or empty
+  bool is_own_record = false;               // `before` is the user's own: he saw the tools
 };
 
 // What the server may do, what changed, and its tools where they are seen for the first time.

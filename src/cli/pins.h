@@ -13,6 +13,7 @@
 #include "clients/config_files.h"
 #include "clients/pin.h"
 #include "clients/pin_diff.h"
+#include "clients/store.h"
 #include "mcp/tools.h"
 
 namespace capgate::cli {
@@ -33,9 +34,12 @@ struct Subject {
   // Of a ready manifest, whose text depends on what the caller has in his environment: the text
   // before that. Else empty.
   std::string catalog_text = {};
+  // The package of the command, if it was looked up before.
+  std::optional<clients::LockedPackage> package = {};
 };
 
 // All but its tools. A package that is not installed is a problem, which is said.
+// So is a command that a file of JSON cannot hold as it is.
 [[nodiscard]] std::expected<clients::Pin, int> pin_of(const Subject& subject, Output& output);
 
 // As a pin has them. One that cannot be read as JSON has none of its schemas.

@@ -13,6 +13,8 @@ namespace {
 
 using text::JsonWriter;
 
+constexpr std::string_view instructions = "instructions";
+
 void add_text(std::string_view what, const std::string& before, const std::string& after,
               std::vector<TextChange>& out) {
   if (before == after) return;
@@ -32,6 +34,17 @@ std::string name_of(const PinnedPackage& package) {
   return format("{}:{}", package.registry, package.name);
 }
 
+// Compared as words: what is shown of two that differ may be cut or escaped to the same text.
+void diff_command(const std::vector<std::string>& before, const std::vector<std::string>& after,
+                  std::vector<TextChange>& out) {
+  if (before == after) return;
+  out.push_back(
+      {.what = "command", .before = print_command(before), .after = print_command(after)});
+}
+
+// Whoever starts it says what it is.
+bool is_open(const Pin& pin) { return pin.command.empty() && !pin.package; }
+
 void diff_package(const Pin& before, const Pin& after, std::vector<TextChange>& out) {
   const PinnedPackage nothing{};
   const PinnedPackage& a = before.package ? *before.package : nothing;
@@ -40,6 +53,8 @@ void diff_package(const Pin& before, const Pin& after, std::vector<TextChange>& 
   add_text("version of the package", a.version, b.version, out);
   add_text("integrity of the package", a.integrity, b.integrity, out);
   add_text("files of the package", a.tree, b.tree, out);
+  const bool both_have_runtime = !a.runtime.empty() && !b.runtime.empty();
+  if (both_have_runtime) add_text("interpreter of the package", a.runtime, b.runtime, out);
 }
 
 std::vector<GrantsChange> diff_grants(const Pin& before, const Pin& after) {
@@ -77,6 +92,7 @@ ToolPinChange diff_tool(const PinnedTool& before, const PinnedTool& after,
   add_text("input schema", before.input_schema, after.input_schema, out.texts);
   add_text("output schema", before.output_schema, after.output_schema, out.texts);
   add_text("annotations", before.annotations, after.annotations, out.texts);
+  add_text("other words", before.other, after.other, out.texts);
   return out;
 }
 
@@ -95,6 +111,9 @@ std::string print(const LinesChange& lines, std::string_view indent) {
 
 std::string print(const TextChange& change) {
   if (change.what == "manifest") return "the manifest is another one\n";
+  if (change.what == instructions) {
+    return "its instructions changed\n" + text_diff(change.before, change.after, "  ");
+  }
   const auto shown = [](const std::string& text) {
     return text.empty() ? std::string("none") : escape_for_terminal(text);
   };
@@ -173,11 +192,17 @@ PinDiff diff(const Pin& before, const Pin& after) {
   PinDiff out;
   add_text("manifest", before.manifest_hash, after.manifest_hash, out.texts);
   if (!before.command.empty() && !after.command.empty()) {
-    add_text("command", print_command(before.command), print_command(after.command), out.texts);
-    diff_package(before, after, out.texts);
+    diff_command(before.command, after.command, out.texts);
   }
+  if (!is_open(before) && !is_open(after)) diff_package(before, after, out.texts);
   if (before.tools && after.tools) {
     add_text("protocol", before.protocol, after.protocol, out.texts);
+    // A pin of an earlier version has none, and what nobody saw is no text that was approved.
+    add_text(instructions, before.instructions.value_or(""), after.instructions.value_or(""),
+             out.texts);
+    if (before.declares && after.declares) {
+      out.declares = diff_lines(*before.declares, *after.declares);
+    }
     out.tools = diff_tools(*before.tools, *after.tools);
   }
   out.policy = diff_lines(before.policy, after.policy);
@@ -206,6 +231,9 @@ std::string print(const PinDiff& change) {
     out += format("{} by the manifest:\n{}", who, print(grants.lines, "  "));
   }
   for (const TextChange& text : change.texts) out += print(text);
+  if (!change.declares.is_empty()) {
+    out += "it declares to have:\n" + print(change.declares, "  ");
+  }
   return out + print(change.tools);
 }
 
@@ -219,7 +247,9 @@ void write_json(const PinDiff& change, JsonWriter& json) {
     write_lines(grants.lines, json);
     json.end_object();
   }
-  json.end_array().key("tools").begin_array();
+  json.end_array();
+  write_lines(change.declares, json.key("declares").begin_object());
+  json.end_object().key("tools").begin_array();
   for (const ToolPinChange& tool : change.tools) {
     json.begin_object().key("tool").string(tool.tool).key("change").string(name_of(tool.kind));
     write_texts(tool.texts, json.key("texts"));

@@ -44,17 +44,21 @@ struct ToolPinChange {
 };
 
 struct PinDiff {
-  std::vector<TextChange> texts;     // manifest, command, package, protocol
+  std::vector<TextChange> texts;     // manifest, command, package, protocol, instructions
   LinesChange policy;                // of the whole server
   std::vector<GrantsChange> grants;  // of single tools, by the manifest
   std::vector<ToolPinChange> tools;  // as the server lists them, sorted
+  LinesChange declares = {};         // what the server declares to have
 
   [[nodiscard]] bool is_empty() const {
-    return texts.empty() && policy.is_empty() && grants.empty() && tools.empty();
+    return texts.empty() && policy.is_empty() && grants.empty() && tools.empty() &&
+           declares.is_empty();
   }
 };
 
-// Tools and the protocol are compared if both were asked for, a command if both have one.
+// Tools, instructions and the protocol are compared if both were asked for, a command if both have
+// one, a package if not one of them has neither command nor package. What a pin of an earlier
+// version cannot have is compared if both have it; its instructions are none.
 [[nodiscard]] PinDiff diff(const Pin& before, const Pin& after);
 
 // The tools alone; `before` and `after` sorted by name.
