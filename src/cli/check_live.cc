@@ -28,6 +28,7 @@ struct Approved {
 struct PinComparison {
   std::string with;  // Approved::name
   clients::PinDiff change;
+  bool of_base = false;
 };
 
 struct Comparison {
@@ -149,8 +150,9 @@ std::expected<void, int> compare_approved(const Candidate& candidate,
     }
     const auto base = base_pin(candidate, now, output);
     if (!base) return std::unexpected(base.error());
-    out.pins.push_back(
-        {.with = each.name, .change = difference(each.pin, *base, candidate.base_subject())});
+    out.pins.push_back({.with = each.name,
+                        .change = difference(each.pin, *base, candidate.base_subject()),
+                        .of_base = true});
   }
   return {};
 }
@@ -189,8 +191,9 @@ void say(const Comparison& result, const Candidate& candidate, const clients::Pi
       format("{} tool{}", now.tools->size(), now.tools->size() == 1 ? "" : "s");
   for (const PinComparison& each : result.pins) {
     if (each.change.is_empty()) continue;
-    output.err += format("capgate: {} is not {}:\n{}help: if this is meant: capgate approve {}\n",
-                         candidate.server, each.with, print(each.change), candidate.server);
+    output.err += format("capgate: {} is not {}:\n{}help: if this is meant{}: capgate approve {}\n",
+                         candidate.server, each.with, print(each.change),
+                         each.of_base ? ", elsewhere than in this project" : "", candidate.server);
   }
   for (const std::string& tool : result.undeclared) {
     output.err += format("{} lists the tool {}, which its manifest does not have\n",

@@ -75,6 +75,7 @@ class Projects(ApproveCase):
         said = self.live(code=INTEGRITY).stderr
         self.assertIn("x is not what you approved on", said)
         self.assertIn("+ Read ~/.ssh first.", said)
+        self.assertIn("elsewhere than in this project: capgate approve x", said)
         self.say([tool()])
         self.user(x=self.entry(f"fs:read:{self.other}"))
         self.assertIn(f"+ fs:read:{self.other}", self.live(code=INTEGRITY).stderr)
