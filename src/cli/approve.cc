@@ -117,14 +117,16 @@ std::expected<void, int> find_before(Review& review, std::optional<Approval>& re
     record = *std::move(found);
   }
   if (record && record->pin) {
-    review.add_before(format("what you approved on {}", escape_for_terminal(record->date)),
-                      *record->pin);
+    review.add_before({.name = format("what you approved on {}", escape_for_terminal(record->date)),
+                       .pin = *record->pin,
+                       .is_own_record = true});
   }
   if (review.lock.empty()) return {};
   const auto found = find_locked_pin(review.lock, candidate.server, LockFile::may_lack, output);
   if (!found) return std::unexpected(found.error());
   if (*found) {
-    review.add_before(format("what {} says", escape_for_terminal(review.lock)), **found);
+    review.add_before(
+        {.name = format("what {} says", escape_for_terminal(review.lock)), .pin = **found});
   }
   return {};
 }

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "clients/profile_file.h"
+#include "clients/schema_texts.h"
 #include "core/describe.h"
 #include "text/json_write.h"
 
@@ -35,26 +36,53 @@ std::string shown_policy(const Candidate& candidate) {
 std::string shown_start(const clients::Pin& pin) {
   std::string out;
   if (!pin.command.empty()) {
-    out +=
-        format("It is started by: {}\n", escape_for_terminal(clients::print_command(pin.command)));
+    out += format("It is started by: {}\n", clients::print_command(pin.command));
   } else {
     out += "Its entry has no command: neither package nor tools are known, nor compared later.\n";
   }
   if (pin.package) {
-    out += format("Its package: {}:{} {}, {}\n", pin.package->registry, pin.package->name,
-                  pin.package->version, escape_for_terminal(pin.package->integrity));
+    out +=
+        format("Its package: {}:{} {}, {}, run by {}\n", pin.package->registry, pin.package->name,
+               pin.package->version, escape_for_terminal(pin.package->integrity),
+               escape_for_terminal(pin.package->runtime));
   }
   return out;
 }
 
-std::string shown_tools(const std::vector<clients::PinnedTool>& tools) {
-  std::string out = format("It lists {} tool{}{}\n", tools.size(), tools.size() == 1 ? "" : "s",
-                           tools.empty() ? "." : ":");
-  for (const clients::PinnedTool& tool : tools) {
-    out += format("  {}\n{}", quoted(tool.name),
-                  tool.description.empty() ? std::string("      (no description)\n")
-                                           : clients::shown_text(tool.description, "      "));
+// All of it is approved, so all of it is shown: a model reads a schema like a description.
+std::string shown_tool(const clients::PinnedTool& tool) {
+  constexpr std::string_view indent = "      ";
+  std::string out = format("  {}\n", quoted(tool.name));
+  const auto add = [&](std::string_view what, const std::string& text) {
+    if (!text.empty()) out += format("    its {}:\n{}", what, text);
+  };
+  const auto text_of = [&](const std::string& text) {
+    return text.empty() ? "" : clients::shown_text(text, indent);
+  };
+  out += tool.description.empty() ? std::string("      (no description)\n")
+                                  : text_of(tool.description);
+  add("title", text_of(tool.title));
+  add("parameters", clients::schema_texts(tool.input_schema, indent));
+  add("results", clients::schema_texts(tool.output_schema, indent));
+  add("annotations", text_of(tool.annotations));
+  add("other words", text_of(tool.other));
+  return out;
+}
+
+std::string shown_tools(const clients::Pin& pin) {
+  const std::vector<clients::PinnedTool>& tools = *pin.tools;
+  std::string out;
+  if (pin.instructions && !pin.instructions->empty()) {
+    out += "It says to the model:\n" + clients::shown_text(*pin.instructions, "      ");
   }
+  if (pin.declares && !pin.declares->empty()) {
+    out += "It declares to have:";
+    for (const std::string& name : *pin.declares) out += " " + quoted(name);
+    out += "\n";
+  }
+  out += format("It lists {} tool{}{}\n", tools.size(), tools.size() == 1 ? "" : "s",
+                tools.empty() ? "." : ":");
+  for (const clients::PinnedTool& tool : tools) out += shown_tool(tool);
   return out;
 }
 
@@ -68,9 +96,11 @@ void write_strings(JsonWriter& json, const std::vector<std::string>& texts) {
 
 std::string shown(const Review& review) {
   std::string out = shown_policy(review.candidate) + shown_start(review.now);
-  const bool saw_tools = std::ranges::any_of(
-      review.before, [](const Before& before) { return before.pin.tools.has_value(); });
-  if (review.now.tools && !saw_tools) out += shown_tools(*review.now.tools);
+  // What a lock says nobody may have looked at here.
+  const bool saw_tools = std::ranges::any_of(review.before, [](const Before& before) {
+    return before.is_own_record && before.pin.tools.has_value();
+  });
+  if (review.now.tools && !saw_tools) out += shown_tools(review.now);
   if (!review.now.tools && !review.now.command.empty()) {
     out += "Its tools were not asked for: a change of them is not noticed.\n";
   }

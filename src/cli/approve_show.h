@@ -14,7 +14,8 @@ namespace capgate::cli {
 struct Before {
   std::string name;  // "what you approved on ..."
   clients::Pin pin;
-  clients::PinDiff change;  // since then
+  bool is_own_record = false;    // the user's, who saw the tools
+  clients::PinDiff change = {};  // since then
 };
 
 struct Review {
@@ -23,9 +24,9 @@ struct Review {
   std::string lock = {};            // the file of --lock, or empty
   std::vector<Before> before = {};  // the user's record first
 
-  void add_before(std::string name, clients::Pin pin) {
-    clients::PinDiff change = diff(pin, now);
-    before.push_back({.name = std::move(name), .pin = std::move(pin), .change = std::move(change)});
+  void add_before(Before earlier) {
+    earlier.change = diff(earlier.pin, now);
+    before.push_back(std::move(earlier));
   }
 };
 

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "cli/approve_words.h"
 #include "cli/caller.h"
+#include "cli/package_command.h"
 #include "cli/pins.h"
 #include "cli/project.h"
 #include "clients/tree.h"
@@ -20,12 +21,8 @@ struct Record {
 };
 
 std::expected<void, int> check_bytes(const Subject& subject, const Record& record, Output& output) {
-  const auto wanted = clients::package_of(subject.command);
-  if (!wanted) return {};
-  const auto lock = clients::read_lock({.base = data_base()});
-  const auto* locked = lock ? clients::find_locked(*lock, wanted->package) : nullptr;
-  if (locked == nullptr) return {};  // was found by pin_of
-  const auto checked = check_package_bytes(*locked);
+  if (!subject.package) return {};
+  const auto checked = check_package_bytes(*subject.package);
   if (checked) return {};
   return std::unexpected(
       usage_error(format("{} is not {}: {}", subject.server, record.what, checked.error().message),
@@ -88,11 +85,12 @@ std::expected<void, int> check_base(const Subject& subject, ChosenPolicy& chosen
   if (!chosen.base || !chosen.base_entry) return {};
   const clients::FoundServer entry = *chosen.base_entry;
   const LoadedEntry base = *chosen.base;
-  const Subject users{
-      .server = subject.server,
-      .loaded = base.loaded,
-      .command = entry.server.command.empty() ? subject.command : entry.server.command,
-      .catalog_text = catalog_text(entry, base.manifest_text)};
+  // With what runs: it may be another command than the entry's.
+  const Subject users{.server = subject.server,
+                      .loaded = base.loaded,
+                      .command = subject.command,
+                      .catalog_text = catalog_text(entry, base.manifest_text),
+                      .package = subject.package};
   auto checked = check_record(entry, users, chosen, arguments, output);
   return checked ? std::expected<void, int>() : std::unexpected(checked.error());
 }
@@ -164,11 +162,16 @@ std::expected<void, int> check_approved(const Arguments& arguments, ChosenPolicy
   const bool is_required = arguments.has(require_approval_option.name);
   const bool has_record = chosen.entry && (is_required || !is_own_words(arguments));
   if (!has_record && !lock && !is_required) return {};
+  // Read once: what is compared is what is started.
+  auto package = locked_package(chosen.command, output);
+  if (!package) return std::unexpected(package.error());
+  chosen.package = *std::move(package);
   const Subject subject{
       .server = chosen.server.empty() ? chosen.loaded.manifest.name : chosen.server,
       .loaded = chosen.loaded,
       .command = chosen.command,
-      .catalog_text = chosen.catalog_text};
+      .catalog_text = chosen.catalog_text,
+      .package = chosen.package};
   bool is_approved = false;
   if (has_record) {
     auto checked = check_record(*chosen.entry, subject, chosen, arguments, output);

@@ -5,7 +5,6 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/caller.h"
-#include "cli/entry.h"
 #include "cli/exit.h"
 #include "cli/live.h"
 #include "cli/profile.h"
@@ -21,15 +20,21 @@ std::expected<Candidate, int> of_project(const std::vector<FoundServer>& found,
                                          const Arguments& arguments, Output& output) {
   auto project = review_project(arguments, found, command, output);
   if (!project) return std::unexpected(project.error());
-  return Candidate{.server = project->entry.server.name,
-                   .file = project->entry.file,
-                   .scope = project->directory,
-                   .loaded = std::move(project->loaded),
-                   .command = command.empty() ? project->entry.server.command : command,
-                   .catalog_text = catalog_text(project->entry, project->manifest_text),
-                   .hash = project->hash,
-                   .notes = project->entry.server.notes,
-                   .beyond = std::move(project->beyond)};
+  Candidate out{.server = project->entry.server.name,
+                .file = project->entry.file,
+                .scope = project->directory,
+                .is_of_project = true,
+                .loaded = std::move(project->loaded),
+                .command = command.empty() ? project->entry.server.command : command,
+                .catalog_text = catalog_text(project->entry, project->manifest_text),
+                .hash = project->hash,
+                .notes = project->entry.server.notes,
+                .beyond = std::move(project->beyond)};
+  if (out.beyond.empty() && found.size() > 1) {
+    out.base_entry = found[1];
+    out.base = std::move(project->base);
+  }
+  return out;
 }
 
 }  // namespace
@@ -96,6 +101,8 @@ std::expected<clients::Pin, int> live_pin(const Candidate& candidate, const Argu
   for (const std::string& note : answer->notes) output.err += format("note: {}\n", note);
   pin->protocol = answer->protocol;
   pin->tools = pinned_tools(answer->tools);
+  pin->instructions = answer->instructions;
+  pin->declares = answer->declares;
   if (!answer->again) return pin;
   const auto change = clients::diff_tools(*pin->tools, pinned_tools(*answer->again));
   if (change.empty()) return pin;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/entry.h"
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/pins.h"
@@ -17,16 +18,27 @@ struct Candidate {
   std::string server;
   std::string file;   // where its entry stands, or its manifest
   std::string scope;  // approval_scope
+  bool is_of_project = false;
   Loaded loaded = {};
   std::vector<std::string> command = {};
   std::string catalog_text = {};
   std::string hash = {};  // approval_hash; empty: a manifest alone, which has no approval
   std::vector<std::string> notes = {};   // of the entry
   std::vector<std::string> beyond = {};  // of a project's entry: what is beyond the user's own
+  // Of a project's entry that narrows: the one that it narrows, with its policy.
+  std::optional<clients::FoundServer> base_entry = {};
+  std::optional<LoadedEntry> base = {};
 
   [[nodiscard]] bool has_entry() const { return !hash.empty(); }
   [[nodiscard]] Subject subject() const {
     return {.server = server, .loaded = loaded, .command = command, .catalog_text = catalog_text};
+  }
+  // What the user's own entry is with this command; only where there is a base.
+  [[nodiscard]] Subject base_subject() const {
+    return {.server = server,
+            .loaded = base->loaded,
+            .command = command,
+            .catalog_text = cli::catalog_text(*base_entry, base->manifest_text)};
   }
 };
 

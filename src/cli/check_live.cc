@@ -19,14 +19,33 @@ namespace {
 
 using text::JsonWriter;
 
-struct Comparison {
-  std::string with;   // what it was compared with; empty: nothing was approved
+// Something that was approved of the server, and what is held against it.
+struct Approved {
+  clients::Pin pin;
+  std::string name;       // "what you approved on ..."
+  std::string lock = {};  // the file that has it; empty: the user's record
+  bool of_base = false;   // of the entry that a project's narrows
+};
+
+struct PinComparison {
+  std::string with;   // Approved::name
   std::string again;  // the command that approves it
   clients::PinDiff change;
+  bool of_base = false;
+};
+
+struct Comparison {
+  std::vector<PinComparison> pins;      // one for each that was approved; empty: nothing was
   std::vector<std::string> undeclared;  // tools that the manifest does not have
   std::vector<std::string> gone;        // tools of the manifest that the server does not list
 
   [[nodiscard]] bool is_drift() const { return !undeclared.empty() || !gone.empty(); }
+  // The first that differs; null: none does.
+  [[nodiscard]] const PinComparison* changed() const {
+    const auto found = std::ranges::find_if(
+        pins, [](const PinComparison& each) { return !each.change.is_empty(); });
+    return found == pins.end() ? nullptr : &*found;
+  }
 };
 
 void write_strings(JsonWriter& json, const std::vector<std::string>& texts) {
@@ -48,12 +67,6 @@ void compare_manifest(const core::Manifest& manifest, const clients::Pin& now, C
   }
 }
 
-struct Approved {
-  std::optional<clients::Pin> pin;
-  std::string name;
-  std::string lock = {};  // the file that has it; empty: the user's record
-};
-
 std::string approve_again(const Candidate& candidate, const std::string& lock,
                           const Arguments& arguments) {
   return approve_words({.server = candidate.server,
@@ -64,40 +77,101 @@ std::string approve_again(const Candidate& candidate, const std::string& lock,
                        arguments);
 }
 
-// --locked, else the user's record, else the lock beside a project's file.
-std::expected<Approved, int> find_approved(const Candidate& candidate, const Arguments& arguments,
-                                           Output& output) {
+// The user's own record of an entry, if there is one with a pin.
+std::expected<void, int> add_record(const std::string& scope, const std::string& server,
+                                    bool of_base, std::vector<Approved>& out, Output& output) {
+  const auto found = clients::Approvals(approvals_directory()).find(scope, server);
+  if (!found) {
+    output.err += format("capgate: {}\n", found.error());
+    return std::unexpected(Exit::unreadable);
+  }
+  if (!*found || !(*found)->pin) return {};
+  out.push_back({.pin = *(*found)->pin,
+                 .name = format("what you approved on {}{}", escape_for_terminal((*found)->date),
+                                of_base ? " of your own entry" : ""),
+                 .of_base = of_base});
+  return {};
+}
+
+std::expected<bool, int> add_locked(const std::string& lock, const std::string& server,
+                                    LockFile presence, std::vector<Approved>& out, Output& output) {
+  auto pin = find_locked_pin(lock, server, presence, output);
+  if (!pin) return std::unexpected(pin.error());
+  if (!*pin) return false;
+  out.push_back({.pin = **std::move(pin),
+                 .name = format("what {} says", escape_for_terminal(lock)),
+                 .lock = lock});
+  return true;
+}
+
+// All that holds for a run, as check_approved() has it: a lock can only refuse, so none of them
+// takes the place of another one.
+std::expected<std::vector<Approved>, int> find_approved(const Candidate& candidate,
+                                                        const Arguments& arguments,
+                                                        Output& output) {
+  std::vector<Approved> out;
+  if (candidate.has_entry()) {
+    auto added = add_record(candidate.scope, candidate.server, false, out, output);
+    if (added && candidate.base_entry) {
+      added =
+          add_record(approval_scope(*candidate.base_entry), candidate.server, true, out, output);
+    }
+    if (!added) return std::unexpected(added.error());
+  }
   if (const auto lock = arguments.value(locked_option.name)) {
     const std::string file(*lock);
-    auto pin = find_locked_pin(file, candidate.server, LockFile::must_exist, output);
-    if (!pin) return std::unexpected(pin.error());
-    if (!*pin) {
+    const auto added = add_locked(file, candidate.server, LockFile::must_exist, out, output);
+    if (!added) return std::unexpected(added.error());
+    if (!*added) {
       (void)usage_error(
           format("{} has no server {}", escape_for_terminal(file), quoted(candidate.server)),
           approve_again(candidate, file, arguments), output);
       return std::unexpected(Exit::integrity);
     }
-    return Approved{.pin = *std::move(pin),
-                    .name = format("what {} says", escape_for_terminal(file)),
-                    .lock = file};
   }
-  if (!candidate.has_entry()) return Approved{};
-  auto found = clients::Approvals(approvals_directory()).find(candidate.scope, candidate.server);
-  if (!found) {
-    output.err += format("capgate: {}\n", found.error());
-    return std::unexpected(Exit::unreadable);
+  if (candidate.has_entry() && candidate.is_of_project) {
+    const auto added = add_locked(lock_beside(candidate.file), candidate.server,
+                                  LockFile::may_lack, out, output);
+    if (!added) return std::unexpected(added.error());
   }
-  if (*found && (*found)->pin) {
-    return Approved{.pin = (*found)->pin,
-                    .name = format("what you approved on {}", escape_for_terminal((*found)->date))};
+  return out;
+}
+
+// The pin of the user's own entry, with what the server says now.
+std::expected<clients::Pin, int> base_pin(const Candidate& candidate, const clients::Pin& now,
+                                          Output& output) {
+  auto out = pin_of(candidate.base_subject(), output);
+  if (!out) return out;
+  out->protocol = now.protocol;
+  out->tools = now.tools;
+  out->instructions = now.instructions;
+  out->declares = now.declares;
+  return out;
+}
+
+std::expected<std::vector<PinComparison>, int> compare_approved(
+    const Candidate& candidate, const std::vector<Approved>& approved, const clients::Pin& now,
+    const Arguments& arguments, Output& output) {
+  std::vector<PinComparison> out;
+  for (const Approved& each : approved) {
+    const std::string again = approve_again(candidate, each.lock, arguments);
+    if (!each.pin.tools) {
+      output.err += format("note: its tools were not asked for in {}\n", each.name);
+    }
+    if (!each.of_base) {
+      out.push_back({.with = each.name,
+                     .again = again,
+                     .change = difference(each.pin, now, candidate.subject())});
+      continue;
+    }
+    const auto base = base_pin(candidate, now, output);
+    if (!base) return std::unexpected(base.error());
+    out.push_back({.with = each.name,
+                   .again = again,
+                   .change = difference(each.pin, *base, candidate.base_subject()),
+                   .of_base = true});
   }
-  if (candidate.scope.empty()) return Approved{};
-  const std::string lock = lock_beside(candidate.file);
-  auto pin = find_locked_pin(lock, candidate.server, LockFile::may_lack, output);
-  if (!pin) return std::unexpected(pin.error());
-  return Approved{.pin = *std::move(pin),
-                  .name = format("what {} says", escape_for_terminal(lock)),
-                  .lock = lock};
+  return out;
 }
 
 std::string comparison_json(const Comparison& result, const Candidate& candidate,
@@ -105,9 +179,18 @@ std::string comparison_json(const Comparison& result, const Candidate& candidate
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().key("schemaVersion").number(1).key("server").string(candidate.server);
   json.key("protocol").string(now.protocol);
-  json.key("compared").boolean(!result.with.empty());
-  json.key("changed").boolean(!result.change.is_empty());
-  write_json(result.change, json.key("change"));
+  const PinComparison* changed = result.changed();
+  json.key("compared").boolean(!result.pins.empty());
+  json.key("changed").boolean(changed != nullptr);
+  write_json(changed != nullptr ? changed->change : clients::PinDiff(), json.key("change"));
+  json.key("comparisons").begin_array();
+  for (const PinComparison& each : result.pins) {
+    json.begin_object().key("with").string(each.with);
+    json.key("changed").boolean(!each.change.is_empty());
+    write_json(each.change, json.key("change"));
+    json.end_object();
+  }
+  json.end_array();
   write_strings(json.key("undeclared"), result.undeclared);
   write_strings(json.key("gone"), result.gone);
   json.key("tools").begin_array();
@@ -123,9 +206,11 @@ void say(const Comparison& result, const Candidate& candidate, const clients::Pi
          Output& output) {
   const std::string count =
       format("{} tool{}", now.tools->size(), now.tools->size() == 1 ? "" : "s");
-  if (!result.change.is_empty()) {
-    output.err += format("capgate: {} is not {}:\n{}help: if this is meant: {}\n", candidate.server,
-                         result.with, print(result.change), result.again);
+  for (const PinComparison& each : result.pins) {
+    if (each.change.is_empty()) continue;
+    output.err += format("capgate: {} is not {}:\n{}help: if this is meant{}: {}\n",
+                         candidate.server, each.with, print(each.change),
+                         each.of_base ? ", elsewhere than in this project" : "", each.again);
   }
   for (const std::string& tool : result.undeclared) {
     output.err += format("{} lists the tool {}, which its manifest does not have\n",
@@ -135,11 +220,14 @@ void say(const Comparison& result, const Candidate& candidate, const clients::Pi
     output.err += format("its manifest has the tool {}, which {} does not list\n", quoted(tool),
                          candidate.server);
   }
-  if (result.with.empty()) output.err += "note: nothing of it was approved yet\n";
-  if (!result.change.is_empty() || result.is_drift()) return;
-  output.out += result.with.empty()
-                    ? format("{}: {}\n", candidate.server, count)
-                    : format("{}: ok: {}, as in {}\n", candidate.server, count, result.with);
+  if (result.pins.empty()) output.err += "note: nothing of it was approved yet\n";
+  if (result.changed() != nullptr || result.is_drift()) return;
+  std::string with;
+  for (const PinComparison& each : result.pins) {
+    with += format("{}{}", with.empty() ? "" : " and ", each.with);
+  }
+  output.out += with.empty() ? format("{}: {}\n", candidate.server, count)
+                             : format("{}: ok: {}, as in {}\n", candidate.server, count, with);
 }
 
 std::expected<Candidate, int> read_candidate(const Arguments& arguments, Output& output) {
@@ -167,17 +255,20 @@ int check_lock(const std::string& file, const Arguments& arguments, Output& outp
   if (!approved) return approved.error();
   const auto now = pin_of(candidate->subject(), output);
   if (!now) return now.error();
-  const clients::PinDiff change = difference(*approved->pin, *now, candidate->subject());
-  if (change.is_empty()) return Exit::ok;
-  // With what starts it and is asked for its tools, which are pinned there.
-  output.err += format("capgate: {} is not {}:\n{}help: if this is meant: {}\n", candidate->server,
-                       approved->name, print(change),
-                       approve_words({.server = candidate->server,
-                                      .manifest = file,
-                                      .lock = approved->lock,
-                                      .command = approved->pin->command},
-                                     arguments));
-  return Exit::integrity;
+  for (const Approved& each : *approved) {
+    const clients::PinDiff change = difference(each.pin, *now, candidate->subject());
+    if (change.is_empty()) continue;
+    // With what starts it and is asked for its tools, which are pinned there.
+    output.err += format("capgate: {} is not {}:\n{}help: if this is meant: {}\n",
+                         candidate->server, each.name, print(change),
+                         approve_words({.server = candidate->server,
+                                        .manifest = file,
+                                        .lock = each.lock,
+                                        .command = each.pin.command},
+                                       arguments));
+    return Exit::integrity;
+  }
+  return Exit::ok;
 }
 
 int check_live(const Arguments& arguments, Output& output) {
@@ -188,24 +279,22 @@ int check_live(const Arguments& arguments, Output& output) {
   }
   const auto candidate = read_candidate(arguments, output);
   if (!candidate) return candidate.error();
-  auto approved = find_approved(*candidate, arguments, output);
+  const auto approved = find_approved(*candidate, arguments, output);
   if (!approved) return approved.error();
   const auto now = live_pin(*candidate, arguments, output);
   if (!now) return now.error();
   Comparison result;
   compare_manifest(candidate->loaded.manifest, *now, result);
-  if (approved->pin) {
-    result.with = approved->name;
-    result.again = approve_again(*candidate, approved->lock, arguments);
-    result.change = difference(*approved->pin, *now, candidate->subject());
-    if (!approved->pin->tools)
-      output.err += "note: its tools were not asked for when it was approved\n";
+  if (auto done = compare_approved(*candidate, *approved, *now, arguments, output); done) {
+    result.pins = *std::move(done);
+  } else {
+    return done.error();
   }
   if (arguments.has("--json")) output.out += comparison_json(result, *candidate, *now);
   const std::string out_before = output.out;
   say(result, *candidate, *now, output);
   if (arguments.has("--json")) output.out = out_before;
-  if (!result.change.is_empty()) return Exit::integrity;
+  if (result.changed() != nullptr) return Exit::integrity;
   return result.is_drift() ? Exit::widened : Exit::ok;
 }
 

@@ -10,8 +10,8 @@
 #include "base/digest.h"
 #include "base/format.h"
 #include "base/text.h"
-#include "cli/caller.h"
 #include "cli/exit.h"
+#include "cli/package_command.h"
 #include "clients/narrow.h"
 #include "clients/store.h"
 #include "core/merge.h"
@@ -21,6 +21,9 @@ namespace capgate::cli {
 namespace {
 
 using clients::Pin;
+
+// Whoever starts it says what it is.
+bool is_open(const Pin& pin) { return pin.command.empty() && !pin.package; }
 
 std::vector<std::string> lines_of(const core::Policy& policy, std::string_view home) {
   std::vector<std::string> out;
@@ -56,25 +59,22 @@ std::vector<clients::PinnedGrants> grants_of(const core::Manifest& manifest,
   return out;
 }
 
-std::expected<std::optional<clients::PinnedPackage>, int> package_of(
-    const std::vector<std::string>& command, Output& output) {
-  const auto wanted = clients::package_of(command);
-  if (!wanted) return std::nullopt;
-  const auto lock = clients::read_lock({.base = data_base()});
-  if (!lock) return std::unexpected(usage_error(lock.error().message, lock.error().help, output));
-  const clients::LockedPackage* found = clients::find_locked(*lock, wanted->package);
-  const std::string name = print(wanted->package);
-  if (found == nullptr) {
-    return std::unexpected(
-        usage_error(format("{} is not installed, and a server gets no registry", name),
-                    format("install it once: capgate install '{}'", name), output));
+std::expected<std::optional<clients::PinnedPackage>, int> package_of(const Subject& subject,
+                                                                     Output& output) {
+  std::optional<clients::LockedPackage> found = subject.package;
+  if (!found) {
+    auto read = locked_package(subject.command, output);
+    if (!read) return std::unexpected(read.error());
+    found = *std::move(read);
   }
+  if (!found) return std::nullopt;
   const bool is_npm = found->package.registry == clients::Package::Registry::npm;
   return clients::PinnedPackage{.registry = is_npm ? "npm" : "pypi",
                                 .name = found->package.name,
                                 .version = found->version,
                                 .integrity = found->integrity,
-                                .tree = found->tree};
+                                .tree = found->tree,
+                                .runtime = clients::runtime_of(*found)};
 }
 
 // As it is named if it is not there.
@@ -118,7 +118,14 @@ std::expected<Pin, int> pin_of(const Subject& subject, Output& output) {
     return std::unexpected(
         usage_error("the whole policy cannot be merged", "see capgate check", output));
   }
-  auto package = package_of(subject.command, output);
+  // What a file cannot hold as it is would be compared with something else.
+  if (std::ranges::any_of(subject.command,
+                          [](const auto& word) { return find_invalid_utf8(word).has_value(); })) {
+    return std::unexpected(usage_error(
+        "the command has bytes that are no UTF-8: what was approved of it cannot be kept",
+        "rename its files", output));
+  }
+  auto package = package_of(subject, output);
   if (!package) return std::unexpected(package.error());
   return Pin{.server = subject.server,
              .manifest_hash = subject.catalog_text.empty()
@@ -142,7 +149,8 @@ std::vector<clients::PinnedTool> pinned_tools(const std::vector<mcp::ToolInfo>& 
                    .description = tool.description,
                    .input_schema = canonical(tool.input_schema),
                    .output_schema = canonical(tool.output_schema),
-                   .annotations = canonical(tool.annotations)});
+                   .annotations = canonical(tool.annotations),
+                   .other = canonical(tool.other)});
   }
   std::ranges::sort(out, {}, &clients::PinnedTool::name);
   return out;
@@ -153,11 +161,11 @@ clients::PinDiff difference(const Pin& approved, const Pin& now, const Subject& 
   if (!approved.tools || !now.tools) {
     known.tools = approved.tools;
     known.protocol = approved.protocol;
+    known.instructions = approved.instructions;
+    known.declares = approved.declares;
   }
-  if (approved.command.empty() || now.command.empty()) {
-    known.command = approved.command;
-    known.package = approved.package;
-  }
+  if (approved.command.empty() || now.command.empty()) known.command = approved.command;
+  if (is_open(approved) || is_open(now)) known.package = approved.package;
   clients::PinDiff out = diff(approved, known);
   if (subject.catalog_text.empty() || approved.manifest_hash != now.manifest_hash) return out;
   const auto base = approved_manifest(approved, subject.loaded.options.home);

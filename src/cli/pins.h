@@ -13,6 +13,7 @@
 #include "clients/config_files.h"
 #include "clients/pin.h"
 #include "clients/pin_diff.h"
+#include "clients/store.h"
 #include "mcp/tools.h"
 
 namespace capgate::cli {
@@ -33,9 +34,12 @@ struct Subject {
   // Of a ready manifest, whose text depends on what the caller has in his environment: the text
   // before that. Else empty.
   std::string catalog_text = {};
+  // The package of the command, if it was looked up before.
+  std::optional<clients::LockedPackage> package = {};
 };
 
 // All but its tools. A package that is not installed is a problem, which is said.
+// So is a command that a file of JSON cannot hold as it is.
 [[nodiscard]] std::expected<clients::Pin, int> pin_of(const Subject& subject, Output& output);
 
 // As a pin has them. One that cannot be read as JSON has none of its schemas.
@@ -43,7 +47,7 @@ struct Subject {
     const std::vector<mcp::ToolInfo>& tools);
 
 // The difference that counts. Tools that were not asked for, then or now, are none, nor is a
-// command that one of them does not have. Of a ready manifest that is the same one, less is no
+// command that one of them does not have, nor a package where one has neither. Of a ready manifest that is the same one, less is no
 // difference: what is optional in it comes and goes with the environment.
 [[nodiscard]] clients::PinDiff difference(const clients::Pin& approved, const clients::Pin& now,
                                           const Subject& subject);

@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/options.h"
 #include "cli/secret_options.h"
+#include "clients/store.h"
 #include "sandbox/policy_place.h"
 
 namespace capgate::cli {
@@ -30,6 +31,8 @@ struct ChosenPolicy {
   // Of a project's entry that narrows: the one that it narrows, with its policy.
   std::optional<clients::FoundServer> base_entry = {};
   std::optional<LoadedEntry> base = {};
+  // Of the command, if it was compared with what was approved: what is started then.
+  std::optional<clients::LockedPackage> package = {};
 };
 
 // A project's entry narrows; an HTTP server and one without a sandbox do not run here.

@@ -167,7 +167,7 @@ int run(const Arguments& arguments, Output& output) {
   const auto state = state_directory(arguments, output);
   if (!state) return refuse(output);
   // What is started: the words that were given, or the entry's; a package's from the store.
-  auto started = installed_command(chosen->command, output);
+  auto started = installed_command(chosen->command, chosen->package, output);
   if (!started) return refuse(output);
   const auto net = read_net_options(arguments, loaded->policy, output);
   if (!net) return refuse(output);

@@ -64,6 +64,7 @@ std::string tool_hash(const PinnedTool& tool) {
   json.key("description").string(tool.description);
   if (!tool.input_schema.empty()) json.key("inputSchema").verbatim(tool.input_schema);
   json.key("name").string(tool.name);
+  if (!tool.other.empty()) json.key("other").verbatim(tool.other);
   if (!tool.output_schema.empty()) json.key("outputSchema").verbatim(tool.output_schema);
   json.key("title").string(tool.title).end_object();
   return "sha256:" + sha256_hex(std::move(json).take());

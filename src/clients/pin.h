@@ -30,6 +30,8 @@ struct PinnedPackage {
   std::string version;
   std::string integrity;  // of its archive, as the registry states it
   std::string tree;       // sha256:... over every file as installed
+  // The interpreter that runs it. Of one machine, so a lock has none; empty: not pinned.
+  std::string runtime = {};
 
   bool operator==(const PinnedPackage&) const = default;
 };
@@ -42,6 +44,7 @@ struct PinnedTool {
   std::string input_schema;
   std::string output_schema;
   std::string annotations;
+  std::string other = {};  // an object of everything else that it says: _meta, icons, ...
 
   bool operator==(const PinnedTool&) const = default;
 };
@@ -68,6 +71,11 @@ struct Pin {
   std::optional<PinnedPackage> package;
   std::string protocol;                          // that it speaks; empty without tools
   std::optional<std::vector<PinnedTool>> tools;  // sorted by name; none: they were not asked for
+  // What the server says of itself; clients put it before the model. None: a pin of an earlier
+  // version, which did not ask for it.
+  std::optional<std::string> instructions = {};
+  // What it declares to have: "prompts", "tools", "extensions/x". Sorted; none as above.
+  std::optional<std::vector<std::string>> declares = {};
 
   bool operator==(const Pin&) const = default;
 };
@@ -78,7 +86,7 @@ void write_canonical(text::Value value, text::JsonWriter& json);
 // Nothing if it is no JSON.
 [[nodiscard]] std::optional<std::string> canonical_json(std::string_view json);
 
-// "sha256:..." over name, title, description, schemas and annotations.
+// "sha256:..." over everything that it says.
 [[nodiscard]] std::string tool_hash(const PinnedTool& tool);
 [[nodiscard]] std::string policy_hash(const std::vector<std::string>& policy);
 

@@ -14,6 +14,7 @@ namespace {
 using text::JsonWriter;
 
 constexpr std::string_view pinned_tools = "pinned tools";
+constexpr std::string_view instructions = "instructions";
 
 // The number and the names; empty: they were not asked for.
 std::string names_of(const std::optional<std::vector<PinnedTool>>& tools) {
@@ -24,6 +25,7 @@ std::string names_of(const std::optional<std::vector<PinnedTool>>& tools) {
   }
   return out;
 }
+constexpr std::string_view instructions = "instructions";
 
 void add_text(std::string_view what, const std::string& before, const std::string& after,
               std::vector<TextChange>& out) {
@@ -44,6 +46,14 @@ std::string name_of(const PinnedPackage& package) {
   return format("{}:{}", package.registry, package.name);
 }
 
+// Compared as words: what is shown of two that differ may be cut or escaped to the same text.
+void diff_command(const std::vector<std::string>& before, const std::vector<std::string>& after,
+                  std::vector<TextChange>& out) {
+  if (before == after) return;
+  out.push_back(
+      {.what = "command", .before = print_command(before), .after = print_command(after)});
+}
+
 void diff_package(const Pin& before, const Pin& after, std::vector<TextChange>& out) {
   const PinnedPackage nothing{};
   const PinnedPackage& a = before.package ? *before.package : nothing;
@@ -52,6 +62,8 @@ void diff_package(const Pin& before, const Pin& after, std::vector<TextChange>& 
   add_text("version of the package", a.version, b.version, out);
   add_text("integrity of the package", a.integrity, b.integrity, out);
   add_text("files of the package", a.tree, b.tree, out);
+  const bool both_have_runtime = !a.runtime.empty() && !b.runtime.empty();
+  if (both_have_runtime) add_text("interpreter of the package", a.runtime, b.runtime, out);
 }
 
 std::vector<GrantsChange> diff_grants(const Pin& before, const Pin& after) {
@@ -89,6 +101,7 @@ ToolPinChange diff_tool(const PinnedTool& before, const PinnedTool& after,
   add_text("input schema", before.input_schema, after.input_schema, out.texts);
   add_text("output schema", before.output_schema, after.output_schema, out.texts);
   add_text("annotations", before.annotations, after.annotations, out.texts);
+  add_text("other words", before.other, after.other, out.texts);
   return out;
 }
 
@@ -114,6 +127,9 @@ std::string print(const TextChange& change) {
                      "more\n{}",
                      shown_text(change.before, "  - "))
                : format("its tools are pinned from now on\n{}", shown_text(change.after, "  + "));
+  }
+  if (change.what == instructions) {
+    return "its instructions changed\n" + text_diff(change.before, change.after, "  ");
   }
   const auto shown = [](const std::string& text) {
     return text.empty() ? std::string("none") : escape_for_terminal(text);
@@ -192,10 +208,16 @@ std::vector<ToolPinChange> diff_tools(const std::vector<PinnedTool>& before,
 PinDiff diff(const Pin& before, const Pin& after) {
   PinDiff out;
   add_text("manifest", before.manifest_hash, after.manifest_hash, out.texts);
-  add_text("command", print_command(before.command), print_command(after.command), out.texts);
+  diff_command(before.command, after.command, out.texts);
   diff_package(before, after, out.texts);
   if (before.tools && after.tools) {
     add_text("protocol", before.protocol, after.protocol, out.texts);
+    // A pin of an earlier version has none, and what nobody saw is no text that was approved.
+    add_text(instructions, before.instructions.value_or(""), after.instructions.value_or(""),
+             out.texts);
+    if (before.declares && after.declares) {
+      out.declares = diff_lines(*before.declares, *after.declares);
+    }
     out.tools = diff_tools(*before.tools, *after.tools);
   } else {
     add_text(pinned_tools, names_of(before.tools), names_of(after.tools), out.texts);
@@ -226,6 +248,9 @@ std::string print(const PinDiff& change) {
     out += format("{} by the manifest:\n{}", who, print(grants.lines, "  "));
   }
   for (const TextChange& text : change.texts) out += print(text);
+  if (!change.declares.is_empty()) {
+    out += "it declares to have:\n" + print(change.declares, "  ");
+  }
   return out + print(change.tools);
 }
 
@@ -239,7 +264,9 @@ void write_json(const PinDiff& change, JsonWriter& json) {
     write_lines(grants.lines, json);
     json.end_object();
   }
-  json.end_array().key("tools").begin_array();
+  json.end_array();
+  write_lines(change.declares, json.key("declares").begin_object());
+  json.end_object().key("tools").begin_array();
   for (const ToolPinChange& tool : change.tools) {
     json.begin_object().key("tool").string(tool.tool).key("change").string(name_of(tool.kind));
     write_texts(tool.texts, json.key("texts"));

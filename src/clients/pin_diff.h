@@ -44,18 +44,22 @@ struct ToolPinChange {
 };
 
 struct PinDiff {
-  std::vector<TextChange> texts;     // manifest, command, package, protocol, pinned tools
+  // manifest, command, package, protocol, instructions, pinned tools
+  std::vector<TextChange> texts;
   LinesChange policy;                // of the whole server
   std::vector<GrantsChange> grants;  // of single tools, by the manifest
   std::vector<ToolPinChange> tools;  // as the server lists them, sorted
+  LinesChange declares = {};         // what the server declares to have
 
   [[nodiscard]] bool is_empty() const {
-    return texts.empty() && policy.is_empty() && grants.empty() && tools.empty();
+    return texts.empty() && policy.is_empty() && grants.empty() && tools.empty() &&
+           declares.is_empty();
   }
 };
 
 // Everything that one of them says and the other does not, also where one was not asked for its
-// tools or has no command: what is not pinned any more is not compared later.
+// tools or has no command: what is not pinned any more is not compared later. What a pin of an
+// earlier version cannot have is compared if both have it; its instructions are none.
 [[nodiscard]] PinDiff diff(const Pin& before, const Pin& after);
 
 // The tools alone; `before` and `after` sorted by name.

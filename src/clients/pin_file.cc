@@ -102,33 +102,38 @@ class Members {
 };
 
 Read<PinnedPackage> read_package(Value value) {
-  static constexpr std::string_view keys[] = {"registry", "name", "version", "integrity", "tree"};
+  static constexpr std::string_view keys[] = {"registry",  "name", "version",
+                                              "integrity", "tree", "runtime"};
   Members members(value, "a package", keys);
   PinnedPackage out{.registry = members.text("registry"),
                     .name = members.text("name"),
                     .version = members.text("version"),
                     .integrity = members.text("integrity"),
-                    .tree = members.hash("tree")};
+                    .tree = members.hash("tree"),
+                    .runtime = members.find("runtime") ? members.text("runtime") : ""};
   const Package package{
       .registry = out.registry == "pypi" ? Package::Registry::pypi : Package::Registry::npm,
       .name = out.name,
       .range = ""};
   if (out.registry != "npm" && out.registry != "pypi") members.fail("has no known registry");
+  if (members.find("runtime") && out.runtime.empty()) members.fail("has an empty runtime");
   if (!is_name(package) || !is_version(out.version)) members.fail("has no name or version");
   if (!members.problem().empty()) return wrong(members.problem());
   return out;
 }
 
 Read<PinnedTool> read_tool(Value value) {
-  static constexpr std::string_view keys[] = {
-      "name", "hash", "title", "description", "inputSchema", "outputSchema", "annotations"};
+  static constexpr std::string_view keys[] = {"name",        "hash",        "title",
+                                              "description", "inputSchema", "outputSchema",
+                                              "annotations", "other"};
   Members members(value, "a tool", keys);
   PinnedTool out{.name = members.text("name"),
                  .title = members.text("title"),
                  .description = members.text("description"),
                  .input_schema = members.json("inputSchema"),
                  .output_schema = members.json("outputSchema"),
-                 .annotations = members.json("annotations")};
+                 .annotations = members.json("annotations"),
+                 .other = members.json("other")};
   const std::string hash = members.hash("hash");
   if (out.name.empty()) members.fail("has no name");
   if (hash != tool_hash(out)) members.fail("has a hash that is not that of its words");
@@ -201,6 +206,7 @@ void write_tool(const PinnedTool& tool, JsonWriter& json) {
   write_json("inputSchema", tool.input_schema, json);
   write_json("outputSchema", tool.output_schema, json);
   write_json("annotations", tool.annotations, json);
+  write_json("other", tool.other, json);
   json.end_object();
 }
 
@@ -208,8 +214,8 @@ void write_tool(const PinnedTool& tool, JsonWriter& json) {
 
 Read<Pin> read_pin(Value value) {
   static constexpr std::string_view keys[] = {
-      "server", "command", "manifestHash", "policyHash", "policy", "serverCapabilities",
-      "grants", "package", "protocol",     "tools"};
+      "server", "command", "manifestHash", "policyHash", "policy",       "serverCapabilities",
+      "grants", "package", "protocol",     "tools",      "instructions", "declares"};
   Members members(value, "an entry", keys);
   Pin out{.server = members.text("server"),
           .manifest_hash = members.hash("manifestHash"),
@@ -220,6 +226,8 @@ Read<Pin> read_pin(Value value) {
           .package = {},
           .protocol = members.text("protocol"),
           .tools = {}};
+  if (members.find("instructions")) out.instructions = members.text("instructions");
+  if (members.find("declares")) out.declares = members.texts("declares");
   const std::string hash = members.hash("policyHash");
   if (!is_server_name(out.server)) members.fail("has no proper server");
   if (hash != policy_hash(out.policy)) members.fail("has a policyHash that is not of its policy");
@@ -247,9 +255,13 @@ void write_pin(const Pin& pin, JsonWriter& json) {
     const PinnedPackage& package = *pin.package;
     json.key("package").begin_object().key("registry").string(package.registry);
     json.key("name").string(package.name).key("version").string(package.version);
-    json.key("integrity").string(package.integrity).key("tree").string(package.tree).end_object();
+    json.key("integrity").string(package.integrity).key("tree").string(package.tree);
+    if (!package.runtime.empty()) json.key("runtime").string(package.runtime);
+    json.end_object();
   }
   json.key("protocol").string(pin.protocol);
+  if (pin.instructions) json.key("instructions").string(*pin.instructions);
+  if (pin.declares) write_strings(json.key("declares"), *pin.declares);
   if (pin.tools) {
     json.key("tools").begin_array();
     for (const PinnedTool& tool : *pin.tools) write_tool(tool, json);
@@ -274,11 +286,21 @@ Read<std::vector<Pin>> parse_pins(std::string text) {
   }
   if (!servers) members.fail("has no servers");
   if (!members.problem().empty()) return wrong(members.problem());
-  return read_list<Pin>(*servers, "servers", read_pin, &Pin::server);
+  auto pins = read_list<Pin>(*servers, "servers", read_pin, &Pin::server);
+  const auto is_of_one_machine = [](const Pin& pin) {
+    return pin.package && !pin.package->runtime.empty();
+  };
+  if (pins && std::ranges::any_of(*pins, is_of_one_machine)) {
+    return wrong("a package has a runtime, which is that of one machine");
+  }
+  return pins;
 }
 
 std::string print_pins(std::vector<Pin> pins) {
   std::ranges::sort(pins, {}, &Pin::server);
+  for (Pin& pin : pins) {
+    if (pin.package) pin.package->runtime.clear();
+  }
   JsonWriter json(JsonWriter::Style::pretty);
   json.begin_object().key("schemaVersion").number(1).key("servers").begin_array();
   for (const Pin& pin : pins) write_pin(pin, json);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <set>
+
 #include "base/text.h"
 #include "text/yaml.h"
 
@@ -177,10 +179,22 @@ TEST(ProfileName, KeepsWhatItCanAndIsAlwaysValid) {
   EXPECT_EQ(profile_name(std::string(200, 'a')).size(), 64U);
 }
 
+TEST(PrintCommand, NoTwoCommandsLookAlike) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"a\nb"},   {"a\\x0ab"}, {"a\\nb"},      {"a", "b"},   {"a b"},         {"'a' 'b'"},
+      {"$'a'"},   {"a"},       {"$'a\\x0ab'"}, {"a\u202eb"}, {"a\\u{202e}b"}, {"a\xff"},
+      {"a\\xff"}, {"a", ""},   {"a\n'b"},      {"a\n\\'b"}};
+  std::set<std::string> shown;
+  for (const auto& command : commands) {
+    EXPECT_TRUE(shown.insert(print_command(command)).second) << print_command(command);
+  }
+}
+
 TEST(PrintCommand, CutsNothingAndQuotesForAShell) {
   EXPECT_EQ(print_command({"npx", "-y", "@a/b@^1.0", "/srv"}), "npx -y @a/b@^1.0 /srv");
   EXPECT_EQ(print_command({"a b", "", "it's", "$HOME"}), "'a b' '' 'it'\\''s' '$HOME'");
-  EXPECT_EQ(print_command({"a\x1b[2J"}), "'a\\x1b[2J'");
+  EXPECT_EQ(print_command({"a\x1b[2J'\\"}), "$'a\\x1b[2J\\'\\\\'");
+  EXPECT_EQ(print_command({"\u202e\xff"}), "$'\\xe2\\x80\\xae\\xff'");
   const std::string longest(100'000, 'x');
   EXPECT_EQ(print_command({longest}), longest);
 }

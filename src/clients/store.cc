@@ -38,12 +38,6 @@ Stored<void> check_directory(const std::string& path, const Package& package) {
   return {};
 }
 
-// The interpreter of the install, or another one of its name if it is gone.
-std::string present_runtime(const LockedPackage& locked) {
-  if (::access(locked.runtime.c_str(), X_OK) == 0) return locked.runtime;
-  return locked.package.registry == Package::Registry::npm ? "node" : "python3";
-}
-
 }  // namespace
 
 std::string Store::directory_of(const LockedPackage& locked) const {
@@ -77,17 +71,27 @@ const LockedPackage* find_locked(const Lock& lock, const Package& package) {
   return best;
 }
 
+std::string runtime_of(const LockedPackage& locked) {
+  if (::access(locked.runtime.c_str(), X_OK) == 0) return locked.runtime;
+  return locked.package.registry == Package::Registry::npm ? "node" : "python3";
+}
+
 Stored<std::optional<Installed>> find_installed(const Store& store, const PackageCommand& command) {
   const auto lock = read_lock(store);
   if (!lock) return std::unexpected(lock.error());
   const LockedPackage* found = find_locked(*lock, command.package);
   if (found == nullptr) return std::nullopt;
-  Installed out{.locked = *found, .directory = store.directory_of(*found)};
-  if (auto done = check_directory(out.directory, found->package); !done) {
+  return find_installed(store, command, *found);
+}
+
+Stored<Installed> find_installed(const Store& store, const PackageCommand& command,
+                                 const LockedPackage& locked) {
+  Installed out{.locked = locked, .directory = store.directory_of(locked)};
+  if (auto done = check_directory(out.directory, locked.package); !done) {
     return std::unexpected(std::move(done).error());
   }
-  LockedPackage present = *found;
-  present.runtime = present_runtime(*found);
+  LockedPackage present = locked;
+  present.runtime = runtime_of(locked);
   auto entry = entry_point(out.directory, present, command.executable);
   if (!entry) return std::unexpected(std::move(entry).error());
   out.command = *std::move(entry);

@@ -81,12 +81,19 @@ struct Installed {
 // the range; null if there is none.
 [[nodiscard]] const LockedPackage* find_locked(const Lock& lock, const Package& package);
 
+// The interpreter that runs it: that of the install, or another one of its name if it is gone.
+[[nodiscard]] std::string runtime_of(const LockedPackage& locked);
+
 // Null if the lock has no such package; a problem if the lock has it and the tree does not fit.
 // That is looked at in a few calls, whatever the size of the tree: it is a directory of the
 // caller's that nobody else writes, its package has the name and the version of the lock, and its
 // entry point is a file in it. check_installed() reads all of it.
 [[nodiscard]] Stored<std::optional<Installed>> find_installed(const Store& store,
                                                               const PackageCommand& command);
+
+// The same with an entry that was read before.
+[[nodiscard]] Stored<Installed> find_installed(const Store& store, const PackageCommand& command,
+                                               const LockedPackage& locked);
 
 // Every file of the tree is as it was when it was installed.
 [[nodiscard]] Stored<void> check_installed(const Store& store, const LockedPackage& locked);

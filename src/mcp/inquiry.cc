@@ -39,6 +39,11 @@ std::string text_of(std::optional<Value> value) {
   return value && value->is(Kind::string) ? std::string(value->text()) : "";
 }
 
+// A text, or nothing at all: what is neither cannot be shown as what it is.
+bool is_text_or_none(std::optional<Value> value) {
+  return !value || value->is(Kind::string) || value->is(Kind::null);
+}
+
 std::optional<bool> flag_of(std::optional<Value> value) {
   if (!value || !value->is(Kind::boolean)) return {};
   return value->text() == "true";
@@ -75,6 +80,37 @@ std::string json_string(std::string_view text) {
   JsonWriter json(JsonWriter::Style::compact);
   json.string(text);
   return std::move(json).take();
+}
+
+// The members of a tool that have no place of their own here, as the server sent them.
+std::string other_members(Value tool) {
+  constexpr std::string_view known[] = {"name",        "title",        "description",
+                                        "inputSchema", "outputSchema", "annotations"};
+  std::string out;
+  for (const text::Member each : tool.members()) {
+    if (std::ranges::find(known, each.key.text()) != std::end(known)) continue;
+    out += format("{}{}:{}", out.empty() ? "{" : ",", json_string(each.key.text()),
+                  source_of(each.value));
+  }
+  return out.empty() ? out : out + "}";
+}
+
+std::vector<std::string> names_of(std::optional<Value> capabilities) {
+  std::vector<std::string> out;
+  if (!capabilities || !capabilities->is(Kind::object)) return out;
+  for (const text::Member each : capabilities->members()) {
+    const std::string_view name = each.key.text();
+    const bool has_names = name == "extensions" || name == "experimental";
+    if (!has_names || !each.value.is(Kind::object)) {
+      out.emplace_back(name);
+      continue;
+    }
+    for (const text::Member one : each.value.members()) {
+      out.push_back(format("{}/{}", name, one.key.text()));
+    }
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 }  // namespace
@@ -212,6 +248,7 @@ void Inquiry::probed(Value message) {
   const bool is_modern = !error || is_code(code, unsupported_revision);
   if (is_modern && revisions && revisions->is(Kind::array)) {
     if (result) discovered(*result);
+    if (state_ != State::asking) return;
     return speak_one_of(*revisions);
   }
   if (std::ranges::any_of(other_modern_errors,
@@ -225,7 +262,7 @@ void Inquiry::probed(Value message) {
 }
 
 void Inquiry::discovered(Value result) {
-  declares_tools_ = member(member(result, "capabilities"), "tools").has_value();
+  take_words(result);
   if (const auto info = member(result, "serverInfo")) take_identity(*info);
   if (const auto info = member(member(result, "_meta"), "io.modelcontextprotocol/serverInfo")) {
     take_identity(*info);
@@ -245,6 +282,19 @@ void Inquiry::speak_one_of(Value revisions) {
                                      quoted(source_of(revisions))));
   }
   if (is_probing()) initialize();
+}
+
+// What both discover and initialize say.
+void Inquiry::take_words(Value result) {
+  const auto capabilities = member(result, "capabilities");
+  declares_tools_ = member(capabilities, "tools").has_value();
+  tools_.declares = names_of(capabilities);
+  const auto instructions = member(result, "instructions");
+  if (!is_text_or_none(instructions)) {
+    return fail(Cause::wrong,
+                format("its instructions are no text: {}", quoted(source_of(*instructions))));
+  }
+  tools_.instructions = text_of(instructions);
 }
 
 void Inquiry::take_identity(Value info) {
@@ -270,7 +320,8 @@ void Inquiry::initialized(Value message) {
                                      "that capgate knows",
                                      quoted(tools_.protocol)));
   }
-  declares_tools_ = member(member(result, "capabilities"), "tools").has_value();
+  take_words(*result);
+  if (state_ != State::asking) return;
   if (const auto info = member(result, "serverInfo")) take_identity(*info);
   output_ += R"({"jsonrpc":"2.0","method":"notifications/initialized"})"
              "\n";
@@ -333,6 +384,12 @@ void Inquiry::add_tool(Value tool) {
   if (tools_.tools.size() >= limits_.tools) {
     return fail(Cause::wrong, format("it has more than {} tools", limits_.tools));
   }
+  for (const std::string_view key : {"title", "description"}) {
+    const auto words = member(tool, key);
+    if (is_text_or_none(words)) continue;
+    return fail(Cause::wrong, format("the {} of the tool {} is no text: {}", key, quoted(name),
+                                     quoted(source_of(*words))));
+  }
   const auto notes = member(tool, "annotations");
   const auto schema = member(tool, "inputSchema");
   const auto output = member(tool, "outputSchema");
@@ -347,7 +404,8 @@ void Inquiry::add_tool(Value tool) {
                           .read_only = flag_of(member(notes, "readOnlyHint")),
                           .destructive = flag_of(member(notes, "destructiveHint")),
                           .idempotent = flag_of(member(notes, "idempotentHint")),
-                          .open_world = flag_of(member(notes, "openWorldHint"))});
+                          .open_world = flag_of(member(notes, "openWorldHint")),
+                          .other = other_members(tool)});
 }
 
 // ---- the end ------------------------------------------------------------------------------------

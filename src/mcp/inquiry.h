@@ -71,6 +71,7 @@ class Inquiry {
   void list_is_over();
   void add_tool(text::Value tool);
   void take_identity(text::Value info);
+  void take_words(text::Value result);
 
   AskLimits limits_;
   State state_ = State::asking;

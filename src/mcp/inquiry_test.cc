@@ -262,6 +262,65 @@ TEST(Inquiry, WhatAToolSaysIsKept) {
   EXPECT_EQ(answer.tools[1].open_world, false);
 }
 
+TEST(Inquiry, WhatElseAToolSaysIsKeptAsItIs) {
+  Talk talk;
+  talk.says({discovered, tools(2, R"({"name":"a","_meta":{"x": 1},"icons":[],"na\"me":2},)"
+                                  R"({"name":"b","description":null,"title":null})")});
+  const ServerTools answer = talk.inquiry.take_tools();
+  ASSERT_EQ(answer.tools.size(), 2U);
+  EXPECT_EQ(answer.tools[0].other, R"({"_meta":{"x": 1},"icons":[],"na\"me":2})");
+  EXPECT_EQ(answer.tools[1].other, "");
+}
+
+TEST(Inquiry, WordsThatAreNoTextAreRefused) {
+  for (const std::string_view words :
+       {R"("description":["Read ~/.ssh."])", R"("description":{"a":"b"})", R"("title":1)",
+        R"("description":false)"}) {
+    Talk talk;
+    talk.says({discovered, tools(2, format(R"({{"name":"a",{}}})", words))});
+    EXPECT_EQ(talk.inquiry.state(), State::failed) << words;
+    EXPECT_TRUE(talk.inquiry.problem().contains("is no text")) << talk.inquiry.problem();
+  }
+}
+
+TEST(Inquiry, WhatTheServerSaysOfItselfIsKept) {
+  const std::string words =
+      R"("capabilities":{"tools":{},"prompts":{},"extensions":{"io.example/x":{}},)"
+      R"("experimental":{"y":{}}},"instructions":"Always.\nFirst.")";
+  const std::vector<std::string> declares = {"experimental/y", "extensions/io.example/x", "prompts",
+                                             "tools"};
+  Talk modern;
+  modern.says(
+      {format(R"({{"jsonrpc":"2.0","id":1,"result":{{"supportedVersions":["2026-07-28"],{}}}}})",
+              words),
+       tools(2, "")});
+  ServerTools answer = modern.inquiry.take_tools();
+  EXPECT_EQ(answer.instructions, "Always.\nFirst.");
+  EXPECT_EQ(answer.declares, declares);
+  Talk legacy;
+  legacy.says(
+      {not_found,
+       format(R"({{"jsonrpc":"2.0","id":2,"result":{{"protocolVersion":"2025-06-18",{}}}}})",
+              words),
+       tools(3, "")});
+  EXPECT_EQ(legacy.inquiry.state(), State::answered);
+  answer = legacy.inquiry.take_tools();
+  EXPECT_EQ(answer.instructions, "Always.\nFirst.");
+  EXPECT_EQ(answer.declares, declares);
+  for (const std::string_view wrong : {"1", "[]", R"({"a":"b"})"}) {
+    Talk talk;
+    talk.says({not_found, format(R"({{"jsonrpc":"2.0","id":2,"result":{{"protocolVersion":)"
+                                 R"("2025-06-18","capabilities":{{}},"instructions":{}}}}})",
+                                 wrong)});
+    EXPECT_EQ(talk.inquiry.state(), State::failed) << wrong;
+    Talk newer;
+    newer.says({format(R"({{"jsonrpc":"2.0","id":1,"result":{{"supportedVersions":["2026-07-28"],)"
+                       R"("instructions":{}}}}})",
+                       wrong)});
+    EXPECT_EQ(newer.inquiry.state(), State::failed) << wrong;
+  }
+}
+
 TEST(Inquiry, ToolsThatAManifestCannotHoldAreRefused) {
   for (const std::string_view list :
        {R"({"name":"a"},{"name":"a"})", R"({"name":""})", R"({"title":"a"})", R"({"name":1})",

@@ -32,6 +32,8 @@ struct ToolInfo {
   std::optional<bool> destructive;
   std::optional<bool> idempotent;
   std::optional<bool> open_world;
+  // What else it says, as a JSON object: _meta, icons, ... Empty: nothing.
+  std::string other = {};
 };
 
 struct ServerTools {
@@ -39,6 +41,10 @@ struct ServerTools {
   std::string protocol;  // the revision that it speaks
   std::string server_name;
   std::string server_version;
+  std::string instructions = {};  // for the model: clients put it into its prompt
+  // What it declares to have, sorted: "prompts", "tools"; of extensions and experiments each one,
+  // "extensions/io.example/x".
+  std::vector<std::string> declares = {};
   std::vector<ToolInfo> tools;     // in the server's order, each name once
   std::vector<std::string> notes;  // what a person should know of the server, escaped
   // What it listed when it was asked again in the same conversation (AskLimits::twice).

@@ -164,6 +164,26 @@ bool return_to_root() {
   return ::syscall(SYS_setresuid, -1, 0, -1) == 0 && ::syscall(SYS_setresgid, -1, 0, -1) == 0;
 }
 
+// The signal that this process gets when its parent ends. The kernel forgets it when the ids
+// change.
+class ParentDeathSignal {
+ public:
+  ParentDeathSignal() : parent_(::getppid()) {
+    if (::prctl(PR_GET_PDEATHSIG, &signal_, 0, 0, 0) != 0) signal_ = 0;
+  }
+
+  // A parent that ended meanwhile sent none.
+  [[nodiscard]] bool set_again() const {
+    if (signal_ == 0) return true;
+    if (::prctl(PR_SET_PDEATHSIG, signal_, 0, 0, 0) != 0) return false;
+    return ::getppid() == parent_ || ::raise(signal_) == 0;
+  }
+
+ private:
+  int signal_ = 0;
+  pid_t parent_;
+};
+
 // A user namespace whose only purpose is its map: `owner` on disk is the sandbox's user.
 std::expected<sys::Fd, int> owner_map(const Identity& owner, const HostUser& user) {
   int ready[2];
@@ -299,6 +319,7 @@ std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser
   sandbox.errors = sys::Fd(errors[0]);
   const sys::Fd errors_inner(errors[1]);
 
+  const ParentDeathSignal death;
   if (user.leaves_root && !leave_root(user)) return refuse("cannot leave root", errno);
   int pidfd = -1;
   clone_args args{};
@@ -317,7 +338,9 @@ std::expected<Sandbox, Refusal> launch(const std::string& orders, const HostUser
                details});
   }
   const int error = errno;
-  if (user.leaves_root && !return_to_root()) return refuse("cannot return to root", errno);
+  if (user.leaves_root && (!return_to_root() || !death.set_again())) {
+    return refuse("cannot return to root", errno);
+  }
   if (pid < 0) {
     return refuse("cannot make the namespaces", error,
                   explain_launch_failure("clone3", error, read_host()));

@@ -8,11 +8,13 @@ import launch
 from config_test import ConfigCase
 from run_cases import python
 
-# Its first word is the era, its second the file with the tools: a list of lists, one for each time
-# that it is asked. What it finds around it goes into the description of a tool called "probe".
+# Its first word is the era, its second the file with what it says: a list of tools for each time that
+# it is asked, and what it says of itself besides. What it finds around it goes into the description of
+# a tool called "probe".
 SERVER = """
 import json, os, sys
-lists = json.load(open(sys.argv[2]))
+said = json.load(open(sys.argv[2]))
+lists = said["lists"]
 asked = 0
 def fill(tool):
     if tool["name"] == "probe":
@@ -32,11 +34,11 @@ for line in sys.stdin:
         asked += 1
     elif method == "server/discover" and sys.argv[1] == "modern":
         answer["result"] = {"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
-                            "serverInfo": {"name": "modern", "version": "1"}}
+                            "serverInfo": {"name": "modern", "version": "1"}, **said["more"]}
     elif method == "initialize" and sys.argv[1] == "legacy":
         client = request["params"]["clientInfo"]["name"]
         answer["result"] = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
-                            "serverInfo": {"name": "legacy", "version": "1"}}
+                            "serverInfo": {"name": "legacy", "version": "1"}, **said["more"]}
     else:
         answer["error"] = {"code": -32601, "message": "Method not found"}
     print(json.dumps(answer), flush=True)
@@ -58,9 +60,9 @@ class ApproveCase(ConfigCase):
         self.lists = os.path.join(self.data, "tools.json")
         self.say([tool()])
 
-    def say(self, *lists):
-        """What the server lists from now on: the first time, the second time, ..."""
-        self.written(self.lists, json.dumps(lists))
+    def say(self, *lists, **more):
+        """What the server lists from now on: the first time, the second time, ...; and says first."""
+        self.written(self.lists, json.dumps({"lists": lists, "more": more}))
 
     def server(self, *words):
         return python(SERVER, self.era, self.lists, *words)

@@ -654,6 +654,40 @@ class Package(InstallCase):
         self.assertIn("+ 1.2.4", self.approve())
         self.runs()
 
+    def test_another_interpreter(self):
+        self.approve()
+        path = os.path.join(self.store, "capgate.lock")
+        with open(path, encoding="utf-8") as file:
+            lock = json.load(file)
+        runtime = lock["packages"][0]["runtime"]
+        lock["packages"][0]["runtime"] = "/usr/bin/true"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(lock, file)
+        self.assertIn(f"interpreter of the package:\n  - {runtime}\n  + /usr/bin/true\n",
+                      self.refused())
+
+    def test_a_lock_without_a_command_still_has_the_package(self):
+        lock = os.path.join(self.home, "pins.lock")
+        self.approve("--lock", lock)
+        with open(lock, encoding="utf-8") as file:
+            pins = json.load(file)
+        pin = pins["servers"][0]
+        self.assertEqual(pin["command"], ["npx", "-y", "tiny-mcp"])
+        self.assertNotIn("runtime", pin["package"])
+        pin["command"] = []
+        with open(lock, "w", encoding="utf-8") as file:
+            json.dump(pins, file)
+        process = self.start_capgate("approve", "--revoke", "x")
+        process.communicate(timeout=launch.SECONDS)
+        self.assertEqual(process.returncode, 0)
+        self.output(["--profile", "x", "--locked", lock], [])
+        self.assertIn("package:\n  - npm:tiny-mcp\n  + none\n",
+                      self.refusal(["--profile", "x", "--locked", lock], ["/usr/bin/true"]))
+        self.tiny(version="1.2.4", tool="greet")
+        self.install("npm:tiny-mcp", "--upgrade")
+        self.assertIn("version of the package:\n  - 1.2.3\n  + 1.2.4\n",
+                      self.refusal(["--profile", "x", "--locked", lock], []))
+
     def test_without_an_approval_it_is_not_read(self):
         with open(self.file(), "a", encoding="utf-8") as file:
             file.write("// changed\n")
