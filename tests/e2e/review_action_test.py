@@ -305,6 +305,36 @@ class PreCommit(RepositoryCase):
         self.assertIn("CAP_FS_RELATIVE", done.stdout + done.stderr)
 
 
+    def test_each_file_is_named_and_only_what_changed_is_shown(self):
+        self.repository.write("same.capgate.json", manifest(name="same"))
+        self.repository.write("a b.capgate.json", manifest("exec:spawn:git"))
+        done = self.try_commit()
+        said = done.stdout + done.stderr
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("a\\ b.capgate.json:\n", said)
+        self.assertIn("CAPGATE_WIDEN=1 git commit", said)
+        self.assertEqual(self.try_commit(CAPGATE_WIDEN="1").returncode, 0)
+        self.repository.write("same.capgate.json", json.dumps(manifest(name="same")))
+        self.repository.write("github.capgate.json", manifest("fs:read:relative"))
+        said = (done := self.try_commit()).stdout + done.stderr
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn("same.capgate.json", said)
+        self.assertNotIn("git commit", said, "to say that it is meant does not help")
+        self.assertIn("must be mended", said)
+
+    def test_another_name_grants_nothing(self):
+        self.repository.git("mv", "github.capgate.json", "other.capgate.json")
+        done = self.try_commit()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_link_that_leads_to_more(self):
+        self.repository.write("wide.txt", manifest("exec:spawn:git"))
+        self.repository.write("github.capgate.json", Link("wide.txt"))
+        done = self.try_commit()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("exec:spawn:git", done.stdout + done.stderr)
+
+
 class Textconv(RepositoryCase):
     def setUp(self):
         super().setUp()
