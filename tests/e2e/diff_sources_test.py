@@ -420,10 +420,13 @@ class Config(Sources):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.test", *words],
                        cwd=self.tree.root, env=environment, check=True, capture_output=True)
 
-    def test_a_revision_has_its_own_manifests(self):
-        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+    def start_repository(self):
         os.chown(self.tree.root, os.getuid(), os.getgid())
         self.git("init", "-q", "-b", "main")
+
+    def test_a_revision_has_its_own_manifests(self):
+        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+        self.start_repository()
         self.tree.file("old/sub/capgate.yaml", "servers: {up: {manifest: ../github.json}}\n")
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "a change")
@@ -444,7 +447,7 @@ class Config(Sources):
 
     def test_a_colon_means_git(self):
         environment = {"PATH": os.defpath, "HOME": self.tree.root}
-        self.git("init", "-q", "-b", "main")
+        self.start_repository()
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "a change")
         wide = {**GITHUB, "serverCapabilities": ["net:connect:evil.example:443"]}
@@ -460,7 +463,7 @@ class Config(Sources):
 
     def test_links_of_a_revision_are_followed(self):
         environment = {"PATH": os.defpath, "HOME": self.tree.root}
-        self.git("init", "-q", "-b", "main")
+        self.start_repository()
         self.write("v2/github.json", {**GITHUB, "serverCapabilities": ["net:connect:evil.example:443"]})
         self.write("v2/sub/other.json", GITHUB)
         root = self.tree.root
@@ -491,7 +494,7 @@ class Config(Sources):
 
     def test_a_large_file_of_a_revision(self):
         environment = {"PATH": os.defpath, "HOME": self.tree.root}
-        self.git("init", "-q", "-b", "main")
+        self.start_repository()
         for name, size in (("padded", 2 << 20), ("huge", 17 << 20)):
             self.tree.file(f"{name}.json", json.dumps(GITHUB) + " " * size)
         self.git("add", "-A")
