@@ -62,11 +62,18 @@ bool is_entries(Value servers) {
   return false;
 }
 
+// Others speak of provenance too.
+bool is_compiled(const text::Document& document) {
+  return review::is_artifact(document) &&
+         has_any(*document.root().find("provenance"),
+                 {"target", "manifestHash", "policyHash", "compiler"});
+}
+
 bool has_shape(const Checked<text::Document>& document) {
   if (!document || !document->root().is(Kind::object)) return false;
   const Value root = document->root();
   const auto servers = root.find("servers");
-  return review::is_artifact(*document) || is_manifest(root) ||
+  return is_compiled(*document) || is_manifest(root) ||
          (servers && (is_lock(*servers) || is_entries(*servers)));
 }
 

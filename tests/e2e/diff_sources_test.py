@@ -516,6 +516,7 @@ class IfPolicy(Sources):
     def test_other_files_are_passed_over(self):
         for name, text in (("a.json", "{"), ("a.yaml", "a: [\n"), ("a.txt", "words: and more\n"), ("a", "\0\1"),
                            ("package.json", '{"name": "x", "tools": [{"name": "y"}]}'), ("list.json", "[1]"),
+                           ("built.json", '{"provenance": {"builder": "x"}}'),
                            ("mcp.json", '{"servers": {"a": {"command": "npx", "args": ["x"]}}}'),
                            ("openapi.yaml", "servers:\n- url: https://api.test\n"), ("empty", "")):
             self.tree.file(name, text)

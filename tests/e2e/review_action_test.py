@@ -192,6 +192,7 @@ class Action(ActionCase):
             {"old.json": manifest(), "moved.json": manifest(name="moved")},
             {"old.json": None, "moved.json": None, "elsewhere/moved.json": manifest(name="moved")})
         self.assertEqual(self.play(base, head).returncode, 0)
+        self.assertIn("### `elsewhere/moved.json`\n\nIt was `moved.json` before", self.comment)
         self.repository.write("new.json", manifest(name="new"))
         done = self.play(head, self.repository.commit())
         self.assertEqual(done.returncode, 5, "everything that a new server may do is more")
