@@ -196,6 +196,17 @@ class Evasion(ActionCase):
         levels = [len(line) - len(line.lstrip("#")) for line in self.comment.splitlines() if line.startswith("#")]
         self.assertEqual(levels[:4], [2, 3, 4, 5])
 
+    def test_what_to_do_is_said_once(self):
+        self.check({"z/capgate.yaml": CONFIG, "z/github.json": manifest(), "a.json": manifest(), "old.json": manifest()},
+                   {"z/capgate.yaml": CONFIG.replace("[server]", "[evil]"), "z/github.json": manifest(WIDE),
+                    "a.json": manifest(WIDE), "bad.json": manifest("fs:raed:/" + "x" * 300000), "old.json": None,
+                    "b.json": manifest()}, 4)
+        for words in ("**Approve**", "Each line under", "Something changed that is no permission", "another name now",
+                      "must be mended", "This check stays red;"):
+            self.assertEqual(self.comment.count(words), 1, words)
+        self.assertNotIn("\n\n\n", self.comment)
+        self.assertLess(len(self.comment), 60000)
+
     def test_what_is_no_permission_is_looked_at(self):
         other = "  notes:\n    command: [notes]\n    capabilities: []\n"
         self.check({"capgate.yaml": CONFIG + other, "github.json": manifest()},
