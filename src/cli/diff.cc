@@ -12,6 +12,7 @@
 #include "cli/diff_artifact.h"
 #include "cli/diff_config.h"
 #include "cli/diff_lock.h"
+#include "cli/diff_shape.h"
 #include "cli/diff_sources.h"
 #include "cli/exit.h"
 #include "review/diff_print.h"
@@ -23,6 +24,7 @@ namespace {
 
 constexpr Option options[] = {
     set_option,
+    {.name = "--if-policy", .help = "exit 0 in silence where neither side grants anything"},
     {.name = "--strict",
      .help = "exit 5 also for what moved between tools, and another program, package or tool text"},
     json_option,
@@ -174,8 +176,11 @@ int compare_servers(const ReadSource& before, const ReadSource& after, const Arg
     sides[i] = *std::move(servers);
   }
   const std::vector<std::string> used = used_variables(sides[0], sides[1]);
-  if (const auto checked = check_bindings(arguments, used, output); !checked) {
-    return checked.error();
+  // Of many files, each uses some.
+  if (!arguments.has("--if-policy")) {
+    if (const auto checked = check_bindings(arguments, used, output); !checked) {
+      return checked.error();
+    }
   }
   std::vector<review::ShownServer> shown;
   Comparer comparer(arguments, symbols, output);
@@ -193,9 +198,15 @@ int run(const Arguments& arguments, Output& output) {
   if (!before) return before.error();
   const auto after = read_source(arguments.operands[1], output);
   if (!after) return after.error();
+  if (arguments.has("--if-policy") && !is_policy(*before) && !is_policy(*after)) return Exit::ok;
+  for (const ReadSource* source : {&*before, &*after}) {
+    if (!source->unread.empty()) return cannot_read(source->name, source->unread, output).error();
+  }
   const auto old = artifact_of(*before);
   const auto now = artifact_of(*after);
   if (!old && !now) return compare_servers(*before, *after, arguments, output);
+  // An artifact that is gone grants nothing; without the option, its manifest was forgotten.
+  if (arguments.has("--if-policy") && old && after->is_nothing) return Exit::ok;
   auto compared = compare_artifact({.source = *before, .artifact = old.get()},
                                    {.source = *after, .artifact = now.get()}, arguments, output);
   if (!compared) return compared.error();
@@ -219,7 +230,10 @@ Command diff_command() {
           "what compile printed: then the manifest on the other side is compiled again. /dev/null\n"
           "is no manifest. What is compared is what they allow, not their text. ${NAME} that "
           "--set\n"
-          "does not bind is compared by its name.\n"
+          "does not bind is compared by its name. A file whose name has a colon: ./a:b.json.\n"
+          "--if-policy is for files of which nobody knows what they are: only a manifest, a\n"
+          "capgate.yaml, a capgate.lock or an artifact is compared, by what it looks like; with a\n"
+          "mistake in it, it still is one. A --set that neither side uses is no mistake then.\n"
           "Exit: 0 nothing widened, 2 usage, 3 unreadable, 4 mistakes, 5 the server may do more.",
       .examples =
           "  capgate diff old.json new.json\n"

@@ -150,11 +150,12 @@ class Entries {
     const std::string directory =
         slash == std::string::npos ? "" : source_.file.substr(0, slash + 1);
     if (source_.revision.empty()) return read_file(entry, format("{}{}", directory, path));
-    const std::string file = without_dots(format("{}{}", directory, path));
-    const std::string object = format("{}{}", source_.revision, file);
+    // "sub/.." is not always here: sub may be a link. Only git knows.
+    const std::string object = format("{}{}{}", source_.revision, directory, path);
     auto text = git_show(object);
-    if (!text) return refuse(entry, object, text.error());
-    return Named{.name = object, .file = file, .text = *std::move(text)};
+    if (!text) return refuse(entry, object, text.error().words);
+    const std::string file = without_dots(format("{}{}", directory, path));
+    return Named{.name = source_.revision + file, .file = file, .text = *std::move(text)};
   }
 
   std::expected<Named, int> read_file(const ServerConfig& entry, const std::string& path) {

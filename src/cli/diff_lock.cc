@@ -64,6 +64,8 @@ std::string words_of(const std::optional<clients::PinnedPackage>& package) {
                 package->integrity);
 }
 
+constexpr const char* words_of_model = "what a model reads of it is another text";
+
 class Parts {
  public:
   explicit Parts(review::ShownServer& out) : out_(out) {}
@@ -75,6 +77,8 @@ class Parts {
       tell(text, "", false);
     } else if (text.what == "pinned tools") {
       tell(text, text.after.empty() ? "a change of them is not noticed any more" : "", true);
+    } else if (text.what == "instructions") {
+      tell(text, words_of_model, true);
     } else {
       tell(text, "what runs with these permissions is another program", true);
     }
@@ -93,12 +97,11 @@ class Parts {
     }
     for (const clients::TextChange& text : tool.texts) {
       tell({.what = format("{}, {}", name, text.what), .before = text.before, .after = text.after},
-           "what a model reads of it is another text", true);
+           words_of_model, true);
     }
   }
 
   void tell(const clients::TextChange& text, std::string why, bool is_strict) {
-    if (text.before == text.after) return;
     out_.add({.kind = ShownPart::Kind::told,
               .part = text.what,
               .before = text.before,
@@ -119,12 +122,14 @@ void add_whole(const Pin* before, const Pin* after, Parts& parts) {
   const Pin& old = before != nullptr ? *before : none;
   const Pin& now = after != nullptr ? *after : none;
   const bool is_new = after != nullptr;
-  parts.tell({.what = "command",
-              .before = clients::print_command(old.command),
-              .after = clients::print_command(now.command)},
-             "", is_new);
-  parts.tell({.what = "package", .before = words_of(old.package), .after = words_of(now.package)},
-             "", is_new);
+  const auto tell = [&](std::string what, std::string was, std::string is) {
+    if (was.empty() && is.empty()) return;
+    parts.tell({.what = std::move(what), .before = std::move(was), .after = std::move(is)}, "",
+               is_new);
+  };
+  tell("command", clients::print_command(old.command), clients::print_command(now.command));
+  tell("package", words_of(old.package), words_of(now.package));
+  tell("instructions", old.instructions.value_or(""), now.instructions.value_or(""));
   const std::vector<clients::PinnedTool> no_tools;
   for (const auto& tool :
        clients::diff_tools(old.tools.value_or(no_tools), now.tools.value_or(no_tools))) {
@@ -176,6 +181,13 @@ void add_lock_parts(const DiffServer* before, const DiffServer* after, review::S
   }
   const clients::PinDiff change = diff(*old, *now);
   for (const clients::TextChange& text : change.texts) parts.add(text);
+  for (const std::string& name : change.declares.added) {
+    parts.tell({.what = "declares", .before = "", .after = name}, "the server offers it besides",
+               true);
+  }
+  for (const std::string& name : change.declares.removed) {
+    parts.tell({.what = "declares", .before = name, .after = ""}, "", false);
+  }
   for (const clients::ToolPinChange& tool : change.tools) parts.add(tool);
 }
 

@@ -14,14 +14,10 @@
 namespace capgate::cli {
 namespace {
 
-std::unexpected<int> cannot_read(std::string_view name, std::string_view why, Output& output) {
-  output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(name), why);
-  return std::unexpected(static_cast<int>(Exit::unreadable));
-}
-
-// A file of that name comes first.
-bool names_revision(const std::string& word) {
-  return word.contains(':') && ::access(word.c_str(), F_OK) != 0;
+// By the word alone: a file of that name, which a change under review may add, must not come first.
+bool names_revision(std::string_view word) {
+  return word.contains(':') && !word.starts_with('/') && !word.starts_with("./") &&
+         !word.starts_with("../");
 }
 
 std::string file_of_object(std::string_view object) {
@@ -38,17 +34,32 @@ std::string revision_of_object(std::string_view object) {
 
 }  // namespace
 
+std::unexpected<int> cannot_read(std::string_view name, std::string_view why, Output& output) {
+  output.err += format("capgate: cannot read {}: {}\n", escape_for_terminal(name), why);
+  return std::unexpected(static_cast<int>(Exit::unreadable));
+}
+
 std::expected<ReadSource, int> read_source(const std::string& word, Output& output) {
   if (word == "/dev/null") {
     return ReadSource{.name = word, .file = {}, .text = text::share(""), .is_nothing = true};
   }
   if (names_revision(word)) {
     auto text = git_show(word);
-    if (!text) return cannot_read(word, text.error(), output);
-    return ReadSource{.name = word,
+    ReadSource source{.name = word,
                       .file = file_of_object(word),
-                      .text = text::share(*std::move(text)),
+                      .text = text::share(text ? *std::move(text) : std::string()),
                       .revision = revision_of_object(word)};
+    if (text) return source;
+    if (text.error().is_no_file) {
+      source.unread = text.error().words;
+      return source;
+    }
+    const auto refused = cannot_read(word, text.error().words, output);
+    if (::access(word.c_str(), F_OK) == 0) {
+      output.err +=
+          format("help: for the file of that name write ./{}\n", escape_for_terminal(word));
+    }
+    return refused;
   }
   auto read = sys::read_file(word, text::largest_document);
   if (!read) return cannot_read(read.error().subject, sys::reason(read.error()), output);

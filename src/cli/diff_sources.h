@@ -1,7 +1,8 @@
 // What `capgate diff` compares: a word of the command line becomes the servers that it names.
 //
 //   github.json, -            a manifest
-//   main:github.json          the same at a revision of git; ":github.json" is what is staged
+//   main:github.json          the same at a revision of git; ":github.json" is what is staged. A
+//                             file whose name has a colon is "./a:b.json"
 //   capgate.lock              what was approved, one server for each entry (diff_lock.h)
 //   capgate.yaml              one server for each entry (diff_config.h)
 //   /dev/null                 nothing: everything on the other side is new, or gone
@@ -25,8 +26,12 @@ struct ReadSource {
   text::SharedText text;
   bool is_nothing = false;    // /dev/null
   std::string revision = {};  // "main:", with which files beside it begin; empty: it is a file
+  std::string unread = {};    // why its path leads to no file of the revision; empty: it does
 };
 [[nodiscard]] std::expected<ReadSource, int> read_source(const std::string& word, Output& output);
+
+// Says so in `output`; the exit status.
+std::unexpected<int> cannot_read(std::string_view name, std::string_view why, Output& output);
 
 // What an entry of capgate.yaml says besides its permissions.
 struct DiffEntry {

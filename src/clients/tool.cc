@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,13 +17,13 @@
 #include "base/text.h"
 #include "sys/child.h"
 #include "sys/fd.h"
+#include "sys/file.h"
 
 namespace capgate::clients {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_output = std::size_t{1} << 20U;
 constexpr std::size_t most_errors = std::size_t{64} << 10U;
 constexpr int tick_milliseconds = 100;
 
@@ -32,6 +33,7 @@ struct Child {
   char* const* words;
   char* const* environment;
   const char* directory;
+  int input;
   int output;
   int errors;
   int failure;  // takes the errno of what fails; closed by the exec
@@ -39,14 +41,13 @@ struct Child {
 };
 
 [[noreturn]] void run_child(const Child& child) {
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   sys::default_signals();
-  const bool ready = ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && ::setpgid(0, 0) == 0 &&
-                     ::getppid() == child.parent && ::chdir(child.directory) == 0 && null >= 0 &&
-                     ::dup2(null, STDIN_FILENO) >= 0 && ::dup2(child.output, STDOUT_FILENO) >= 0 &&
-                     ::dup2(child.errors, STDERR_FILENO) >= 0 &&
-                     ::syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
-                     sys::unblock_signals();
+  const bool ready =
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && ::setpgid(0, 0) == 0 &&
+      ::getppid() == child.parent && ::chdir(child.directory) == 0 &&
+      ::dup2(child.input, STDIN_FILENO) >= 0 && ::dup2(child.output, STDOUT_FILENO) >= 0 &&
+      ::dup2(child.errors, STDERR_FILENO) >= 0 &&
+      ::syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sys::unblock_signals();
   if (ready) ::execve(child.words[0], child.words, child.environment);
   const int error = errno;
   (void)!::write(child.failure, &error, sizeof(error));
@@ -67,6 +68,15 @@ struct Pipe {
     return ::fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0;
   }
 };
+
+// What it reads from: a file that has no name, so that nobody waits for anybody.
+sys::Fd open_input(const std::string& text) {
+  if (text.empty()) return sys::Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  sys::Fd file(::memfd_create("capgate-input", MFD_CLOEXEC));
+  if (file.get() < 0) return file;
+  if (!sys::write_all(file.get(), text) || ::lseek(file.get(), 0, SEEK_SET) != 0) return sys::Fd();
+  return file;
+}
 
 // Kills what is left of its group, and reaps it.
 class Running {
@@ -94,14 +104,14 @@ class Running {
 };
 
 // Everything that is there now; false when nothing more will come.
-bool read_all(const sys::Fd& from, std::string& to) {
+bool read_all(const sys::Fd& from, std::string& to, std::size_t most) {
   for (;;) {
     char part[16384];
     const ssize_t size = ::read(from.get(), part, sizeof(part));
     if (size > 0) to.append(part, static_cast<std::size_t>(size));
     if (size == 0) return false;
     if (size < 0 && errno != EINTR) return errno == EAGAIN;
-    if (to.size() > most_output) return true;
+    if (to.size() > most) return true;
   }
 }
 
@@ -122,9 +132,9 @@ bool follow(const Tool& tool, const Pipe& output, const Pipe& errors, const sys:
     if (tool.while_waiting) tool.while_waiting();
     if (::poll(polls, std::size(polls), tick_milliseconds) <= 0) continue;
     const bool has_ended = polls[2].revents != 0;
-    if (!read_all(output.read_end, end.out)) polls[0].fd = -1;
-    if (!read_all(errors.read_end, end.err)) polls[1].fd = -1;
-    end.out.resize(std::min(end.out.size(), most_output));
+    if (!read_all(output.read_end, end.out, tool.most_output)) polls[0].fd = -1;
+    if (!read_all(errors.read_end, end.err, 4 * most_errors)) polls[1].fd = -1;
+    end.out.resize(std::min(end.out.size(), tool.most_output));
     keep_end(end.err, most_errors);
     if (has_ended) return true;
   }
@@ -142,13 +152,15 @@ Stored<ToolEnd> run_tool(const Tool& tool) {
   Pipe errors;
   Pipe failure;
   if (!output.open() || !errors.open() || !failure.open()) return cannot_run(tool, errno);
+  const sys::Fd input = open_input(tool.input);
+  if (input.get() < 0) return cannot_run(tool, errno);
   const std::vector<char*> words = sys::exec_words(tool.words);
   const std::vector<char*> environment = sys::exec_words(tool.environment);
   const pid_t self = ::getpid();
   const pid_t pid = ::fork();
   if (pid == 0) {
-    run_child({words.data(), environment.data(), tool.directory.c_str(), output.write_end.get(),
-               errors.write_end.get(), failure.write_end.get(), self});
+    run_child({words.data(), environment.data(), tool.directory.c_str(), input.get(),
+               output.write_end.get(), errors.write_end.get(), failure.write_end.get(), self});
   }
   if (pid < 0) return cannot_run(tool, errno);
   Running running(pid);

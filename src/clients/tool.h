@@ -3,8 +3,8 @@
 //   const auto ended = run_tool({.words = {"npm", "config", "get", "registry"}, ...});
 //   ended->status, ended->out, ended->err
 //
-// No shell, no input; it is killed with its process group when its time is over, and when this
-// process dies.
+// No shell, and no terminal; it is killed with its process group when its time is over, and when
+// this process dies.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,9 @@ struct Tool {
   std::vector<std::string> environment;
   std::string directory;  // where it starts
   std::chrono::seconds limit{30};
-  std::function<void()> while_waiting = {};  // a few times a second; may be empty
+  std::function<void()> while_waiting = {};         // a few times a second; may be empty
+  std::string input = {};                           // its standard input
+  std::size_t most_output = std::size_t{1} << 20U;  // of `out`; the rest is thrown away
 };
 
 struct ToolEnd {

@@ -31,9 +31,10 @@ std::string tools_and_places(const ShownChange& change) {
   const auto placed = std::ranges::find_if(
       change.places, [](const ShownPlace& place) { return !place.name.empty(); });
   if (placed != change.places.end()) {
-    parts.push_back(
-        format("at {}", markdown_code(format("{}:{}:{}", placed->name, placed->position.line,
-                                             placed->position.column))));
+    const bool is_after = change.side == core::GrantChange::Side::after;
+    const std::string& file = placed->file.empty() ? placed->name : placed->file;
+    parts.push_back(format("{} {}", is_after ? "at" : "stood at",
+                           markdown_code(format("{}:{}", file, placed->position.line))));
   }
   return join(parts, ", ");
 }
@@ -132,9 +133,14 @@ void write_advice(std::span<const ShownServer> servers, std::string& out) {
   const auto has = [&](Verdict verdict) {
     return std::ranges::find(servers, verdict, &ShownServer::verdict) != servers.end();
   };
+  const auto is_told = [](const ShownServer& server) {
+    return std::ranges::find(server.parts, ShownPart::Kind::told, &ShownPart::kind) !=
+           server.parts.end();
+  };
+  const bool has_told = std::ranges::any_of(servers, is_told);
+  out += format("\n{}\n\n", markdown_advice);
   if (has(Verdict::more)) {
     out +=
-        "\n### What to do\n\n"
         "Each line under \"What it may do now\" is a permission that the sandbox of the server "
         "will "
         "grant once this is merged.\n\n"
@@ -144,14 +150,21 @@ void write_advice(std::span<const ShownServer> servers, std::string& out) {
         "(`env:inject:NAME?to=HOST:PORT`) instead of held.\n";
   } else if (has(Verdict::unclear)) {
     out +=
-        "\nWhat differs cannot be judged by its meaning. Compile the manifest again and use what "
+        "What differs cannot be judged by its meaning. Compile the manifest again and use what "
         "comes out, or look at each line.\n";
   } else if (has(Verdict::moved)) {
     out +=
-        "\nThe server as a whole may do no more than before. Look at the tools above: each may now "
+        "The server as a whole may do no more than before. Look at the tools above: each may now "
         "do something that only other tools could.\n";
-  } else {
-    out += "\nNo server may do more than before: nothing here needs an approval.\n";
+  } else if (!has_told) {
+    out += "No server may do more than before: nothing here needs an approval.\n";
+  }
+  if (has_told) {
+    out += has(Verdict::more) || has(Verdict::unclear) || has(Verdict::moved) ? "\n" : "";
+    const bool is_same = std::ranges::all_of(
+        servers, [](const ShownServer& server) { return server.verdict == Verdict::same; });
+    out += is_same ? "No permission changed, but something else did: look at it.\n"
+                   : "Something changed that is no permission: look at that too.\n";
   }
 }
 
@@ -159,9 +172,11 @@ void write_advice(std::span<const ShownServer> servers, std::string& out) {
 
 std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts& facts) {
   std::string out = format("{}\n", markdown_marker);
+  const bool is_any = std::ranges::any_of(servers, &ShownServer::is_changed);
   std::size_t shown = 0;
   for (const ShownServer& server : servers) {
-    if (++shown > most_servers) break;
+    if (is_any && !server.is_changed()) continue;
+    if (++shown > most_servers) continue;
     out += format("## This change {}\n",
                   verdict_words(server, format("**{}**", markdown_text(server.name))));
     write_group(server, Kind::widened, "What it may do now and could not do before", out);
@@ -171,12 +186,10 @@ std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts&
     for (const auto kind : {widened, differs, narrowed, told}) write_parts(server, kind, out);
     out += '\n';
   }
-  if (servers.size() > most_servers) {
-    out += format("## And {} more servers, which `capgate diff` lists\n",
-                  servers.size() - most_servers);
+  if (shown > most_servers) {
+    out += format("## And {} more servers, which `capgate diff` lists\n", shown - most_servers);
   }
   if (out.ends_with("\n\n")) out.pop_back();
-  write_advice(servers, out);
   for (const std::string& note : facts.notes) out += format("\nNote: {}\n", markdown_text(note));
   if (!facts.unbound.empty()) {
     std::string names;
@@ -186,6 +199,9 @@ std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts&
     out +=
         format("\nCompared by name, since their values are set where the server runs: {}\n", names);
   }
+  // The last section, so that a program which prints several of these can leave it out of all but
+  // one.
+  write_advice(servers, out);
   out += "\n<sub>Compared by what the two versions allow, not by their text.</sub>\n";
   return out;
 }

@@ -24,8 +24,9 @@ struct DiffFacts {
 [[nodiscard]] std::string diff_json(std::span<const ShownServer> servers, const DiffFacts& facts);
 
 // The comment of a pull request. Its first line is markdown_marker, by which a program finds the
-// comment again.
+// comment again; its last section is markdown_advice, of which several comments need but one.
 inline constexpr std::string_view markdown_marker = "<!-- capgate diff -->";
+inline constexpr std::string_view markdown_advice = "### What to do";
 [[nodiscard]] std::string diff_markdown(std::span<const ShownServer> servers,
                                         const DiffFacts& facts);
 

@@ -422,10 +422,13 @@ class Config(Sources):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b.test", *words],
                        cwd=self.tree.root, env=environment, check=True, capture_output=True)
 
-    def test_a_revision_has_its_own_manifests(self):
-        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+    def start_repository(self):
         os.chown(self.tree.root, os.getuid(), os.getgid())
         self.git("init", "-q", "-b", "main")
+
+    def test_a_revision_has_its_own_manifests(self):
+        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+        self.start_repository()
         self.tree.file("old/sub/capgate.yaml", "servers: {up: {manifest: ../github.json}}\n")
         self.git("add", "-A")
         self.git("commit", "-q", "-m", "a change")
@@ -443,6 +446,117 @@ class Config(Sources):
         done = self.diff(":old/out.yaml", "old/capgate.yaml", env=environment)
         self.assertEqual(done.returncode, UNREADABLE)
         self.assertIn("no file of the same revision", done.stderr)
+
+    def test_a_colon_means_git(self):
+        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+        self.start_repository()
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "a change")
+        wide = {**GITHUB, "serverCapabilities": ["net:connect:evil.example:443"]}
+        self.write("main:old/github.json", wide)
+        self.write("x:y.json", wide)
+        done = self.diff("main:old/github.json", "./x:y.json", env=environment)
+        self.assertEqual(done.returncode, WIDENED, done.stderr)
+        self.assertEqual(self.diff("./main:old/github.json", "./x:y.json", env=environment).returncode, SAME)
+        done = self.diff("x:y.json", "./x:y.json", env=environment)
+        self.assertEqual(done.returncode, UNREADABLE)
+        self.assertIn("help: for the file of that name write ./x:y.json", done.stderr)
+        self.assertNotIn("help", self.diff("z:y.json", "./x:y.json", env=environment).stderr)
+
+    def test_links_of_a_revision_are_followed(self):
+        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+        self.start_repository()
+        self.write("v2/github.json", {**GITHUB, "serverCapabilities": ["net:connect:evil.example:443"]})
+        self.write("v2/sub/other.json", GITHUB)
+        root = self.tree.root
+        for target, name in (("old/github.json", "one.json"), ("v2", "current"), ("v2/sub", "deep"),
+                             ("/etc/hostname", "out"), ("nothing", "dangling"), ("circle", "circle"), ("v2", "a\nb")):
+            os.symlink(target, f"{root}/{name}")
+        for name in ("current/github.json", "deep/../github.json"):
+            self.tree.file(f"{name[:4]}.yaml", f"servers: {{github: {{manifest: {name}}}}}\n")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "a change")
+        for name in ("one.json", "current/sub/other.json", "deep/other.json", "a\nb/sub/other.json"):
+            for revision in ("main:", "HEAD:./", ":", ":./"):
+                done = self.diff("old/github.json", revision + name, env=environment)
+                self.assertEqual(done.returncode, SAME, (revision, name, done.stderr))
+        for name in ("curr.yaml", "deep.yaml"):
+            for revision in ("main:", ":"):
+                done = self.diff("old/github.json", revision + name, "--json", env=environment)
+                self.assertEqual(done.returncode, WIDENED, (revision, name, done.stderr))
+                self.assertIn("evil.example", done.stdout)
+        for name, words in (("out", "leads out of the repository: /etc/hostname"), ("dangling", "link to nothing"),
+                            ("circle", "circle"), ("old", "no file")):
+            done = self.diff("old/github.json", f"main:{name}", env=environment)
+            self.assertEqual(done.returncode, UNREADABLE)
+            self.assertIn(words, done.stderr)
+            self.assertEqual(self.diff("--if-policy", "/dev/null", f"main:{name}", env=environment).returncode, SAME)
+            self.assertEqual(self.diff("--if-policy", "main:old/github.json", f"main:{name}", env=environment).returncode,
+                             UNREADABLE)
+
+    def test_a_large_file_of_a_revision(self):
+        environment = {"PATH": os.defpath, "HOME": self.tree.root}
+        self.start_repository()
+        for name, size in (("padded", 2 << 20), ("huge", 17 << 20)):
+            self.tree.file(f"{name}.json", json.dumps(GITHUB) + " " * size)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "a change")
+        for revision in ("main:", ":"):
+            self.assertEqual(self.diff(revision + "padded.json", "old/github.json", env=environment).returncode, SAME)
+            done = self.diff(revision + "huge.json", "old/github.json", env=environment)
+            self.assertEqual(done.returncode, UNREADABLE)
+            self.assertIn("the limit is", done.stderr)
+
+
+class IfPolicy(Sources):
+    """--if-policy: silence where nothing grants, and no silence where a policy has mistakes."""
+
+    def silent(self, *words):
+        done = self.diff("--if-policy", *words)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (SAME, "", ""), words)
+
+    def test_other_files_are_passed_over(self):
+        for name, text in (("a.json", "{"), ("a.yaml", "a: [\n"), ("a.txt", "words: and more\n"), ("a", "\0\1"),
+                           ("package.json", '{"name": "x", "tools": [{"name": "y"}]}'), ("list.json", "[1]"),
+                           ("built.json", '{"provenance": {"builder": "x"}}'),
+                           ("mcp.json", '{"servers": {"a": {"command": "npx", "args": ["x"]}}}'),
+                           ("openapi.yaml", "servers:\n- url: https://api.test\n"), ("empty", "")):
+            self.tree.file(name, text)
+            for pair in ((name, name), ("/dev/null", name), (name, "/dev/null")):
+                self.silent(*pair)
+        self.assertEqual(self.diff("--if-policy", "none.json", "a.json").returncode, UNREADABLE)
+
+    def test_a_policy_counts_on_either_side(self):
+        self.tree.file("other.json", "{")
+        for pair in (("notes.json", "other.json"), ("other.json", "notes.json")):
+            self.assertEqual(self.diff("--if-policy", *pair).returncode, UNREADABLE)
+        self.assertEqual(self.diff("--if-policy", "/dev/null", "notes.json").returncode, WIDENED)
+
+    def test_a_mistake_does_not_make_it_another_file(self):
+        for name, text, code in (
+                ("a", '{"tools": [1, {"capabilities": 7}]}', MISTAKES), ("b", "serverCapabilities: [fs:raed:/x]", MISTAKES),
+                ("c.json", "serverCapabilities: [fs:read:/x]", UNREADABLE),  # what it would be under another name
+                ("d", '{"servers": [{"server": "a", "policy": ["fs:raed:/x"]}, 7]}', None),
+                ("e", "servers: {a: {command: [x], odd: 1}}", None), ("f", "servers: {a: {manifest: none.json}}", UNREADABLE),
+                ("g/capgate.yaml", "[", UNREADABLE), ("g/capgate.lock", "[", UNREADABLE), ("x.capgate.json", "[", UNREADABLE),
+                ("h", '{"serverCapabilities": ["net:connect:a.test:${PORT}"]}', MISTAKES)):
+            self.tree.file(name, text)
+            done = self.diff("--if-policy", "/dev/null", name)
+            self.assertIn(done.returncode, (code,) if code else (UNREADABLE, MISTAKES), (name, done.stdout, done.stderr))
+            self.assertNotEqual(done.stderr, "")
+
+    def test_artifacts_and_bindings(self):
+        artifact = self.compile()
+        self.write("a.json", artifact)
+        self.silent("a.json", "/dev/null")
+        self.assertEqual(self.diff("--if-policy", "/dev/null", "a.json").returncode, UNREADABLE)
+        artifact["argv"][0:0] = ["--bind", "/home", "/home"]
+        self.write("b.json", artifact)
+        self.assertEqual(self.diff("--if-policy", "a.json", "b.json").returncode, WIDENED)
+        self.write("port.json", launch.server("net:connect:a.test:${PORT}"))
+        words = ("port.json", "port.json", "--set", "PORT=443", "--set", "UNUSED=1")
+        self.assertEqual(self.diff(*words).returncode, USAGE)
+        self.assertEqual(self.diff("--if-policy", *words).returncode, SAME)
 
 
 class Lock(Sources):

@@ -12,7 +12,7 @@ import yaml
 
 import launch
 from cases import Case
-from review_repository import Repository, manifest
+from review_repository import Link, Repository, manifest
 
 ACTION = os.path.join(launch.ROOT, "action.yml")
 
@@ -24,11 +24,18 @@ class Comments(http.server.BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         self.server.seen.append((self.command, self.path, self.headers.get("Authorization")))
+        if self.command == "GET" and self.path == "/user":
+            if self.server.login is None:  # the job's own token is nobody's
+                return self.answer(403, {"message": "Resource not accessible by integration"})
+            return self.answer(200, {"login": self.server.login})
         if self.command == "GET":
-            return self.answer(200, self.server.comments)
+            page = int(re.search(r"[?&]page=(\d+)", self.path)[1])
+            return self.answer(200, self.server.comments[100 * page - 100:100 * page])
         text = json.loads(body)["body"]
         if self.command == "POST":
-            self.server.comments.append({"id": 100 + len(self.server.comments), "body": text})
+            login = self.server.login or "github-actions[bot]"
+            self.server.comments.append({"id": 100 + len(self.server.comments), "body": text, "user": {
+                "login": login, "type": "User" if self.server.login else "Bot"}})
             return self.answer(201, self.server.comments[-1])
         number = int(self.path.rsplit("/", 1)[1])
         for comment in self.server.comments:
@@ -66,18 +73,21 @@ class RepositoryCase(Case):
 
 
 class ActionCase(RepositoryCase):
+    runs = 0
+
     def setUp(self):
         super().setUp()
         self.api = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Comments)
-        self.api.comments, self.api.seen = [], []
+        self.api.comments, self.api.seen, self.api.login = [], [], None
         thread = threading.Thread(target=self.api.serve_forever)
         thread.start()
         self.addCleanup(thread.join)
         self.addCleanup(self.api.server_close)
         self.addCleanup(self.api.shutdown)
 
-    def play(self, base, head, **inputs):
+    def play(self, base, head, event=None, env=None, **inputs):
         """The step of action.yml, as GitHub's runner carries out a composite action."""
+        event = {"pull_request.number": "7", "repository.default_branch": "main", **(event or {})}
         with open(ACTION, encoding="utf-8") as file:
             action = yaml.safe_load(file)
         known = {name: each.get("default", "") for name, each in action["inputs"].items()}
@@ -88,17 +98,22 @@ class ActionCase(RepositoryCase):
 
         def value(text):
             text = re.sub(r"\$\{\{ inputs\.([a-z-]+) \}\}", lambda m: known[m[1]], text)
-            return text.replace("${{ github.event.pull_request.number }}", "7")
+            return re.sub(r"\$\{\{ github\.event\.([a-z._]+) \}\}", lambda m: event[m[1]], text)
 
-        temporary = self.directory("runner")
-        env = {name: value(text) for name, text in step["env"].items()}
+        self.runs += 1
+        temporary = self.directory(f"runner{self.runs}")
+        more, env = env or {}, {name: value(text) for name, text in step["env"].items()}
         self.assertNotIn("${{", "".join(env.values()))
         env.update({"GITHUB_ACTION_PATH": launch.ROOT, "RUNNER_TEMP": temporary,
                     "GITHUB_OUTPUT": f"{temporary}/output", "GITHUB_STEP_SUMMARY": f"{temporary}/summary",
                     "GITHUB_REPOSITORY": "owner/name",
-                    "GITHUB_API_URL": f"http://127.0.0.1:{self.api.server_port}"})
+                    "GITHUB_API_URL": f"http://127.0.0.1:{self.api.server_port}", **more})
         done = self.repository.run("/bin/bash", "--noprofile", "--norc", "-eo", "pipefail", "-c",
                                    step["run"], env=env)
+        self.outputs, self.comment, self.summary = {}, "", ""
+        if not os.path.exists(env["GITHUB_OUTPUT"]):  # it could not be tried
+            self.assertEqual(done.returncode, 2, done.stderr)
+            return done
         with open(env["GITHUB_OUTPUT"], encoding="utf-8") as file:
             self.outputs = dict(line.rstrip("\n").split("=", 1) for line in file)
         with open(self.outputs["comment-file"], encoding="utf-8") as file:
@@ -116,7 +131,7 @@ class ActionCase(RepositoryCase):
         for state in (before, after):
             for name, value in state.items():
                 if value is None:
-                    os.unlink(self.repository.path(name))
+                    self.repository.git("rm", "-q", "-r", "--", os.fsdecode(name))
                 else:
                     self.repository.write(name, value)
             commits.append(self.repository.commit())
@@ -177,6 +192,7 @@ class Action(ActionCase):
             {"old.json": manifest(), "moved.json": manifest(name="moved")},
             {"old.json": None, "moved.json": None, "elsewhere/moved.json": manifest(name="moved")})
         self.assertEqual(self.play(base, head).returncode, 0)
+        self.assertIn("### `elsewhere/moved.json`\n\nIt was `moved.json` before", self.comment)
         self.repository.write("new.json", manifest(name="new"))
         done = self.play(head, self.repository.commit())
         self.assertEqual(done.returncode, 5, "everything that a new server may do is more")
@@ -228,10 +244,11 @@ class Action(ActionCase):
 
     def test_commits_that_are_not_there_are_told(self):
         base, _ = self.pull_request({"github.json": manifest()}, {})
-        with self.assertRaises(FileNotFoundError):  # nothing was written
-            self.play(base, "--upload-pack=x")
-        with self.assertRaises(FileNotFoundError):
-            self.play("0" * 40, base)
+        for pair in ((base, "--upload-pack=x"), ("1" * 40, base), (base, "1" * 40)):
+            done = self.play(*pair)
+            self.assertEqual((done.returncode, self.outputs), (2, {}), done.stderr)
+            self.assertIn("is not here: check out with fetch-depth: 0", done.stderr)
+        self.assertEqual(self.play("", base).returncode, 2)
 
     def test_the_findings_are_sarif(self):
         base, head = self.pull_request({"github.json": manifest()},
@@ -287,6 +304,36 @@ class PreCommit(RepositoryCase):
         done = self.try_commit(CAPGATE_WIDEN="1")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("CAP_FS_RELATIVE", done.stdout + done.stderr)
+
+
+    def test_each_file_is_named_and_only_what_changed_is_shown(self):
+        self.repository.write("same.capgate.json", manifest(name="same"))
+        self.repository.write("a b.capgate.json", manifest("exec:spawn:git"))
+        done = self.try_commit()
+        said = done.stdout + done.stderr
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("a\\ b.capgate.json:\n", said)
+        self.assertIn("CAPGATE_WIDEN=1 git commit", said)
+        self.assertEqual(self.try_commit(CAPGATE_WIDEN="1").returncode, 0)
+        self.repository.write("same.capgate.json", json.dumps(manifest(name="same")))
+        self.repository.write("github.capgate.json", manifest("fs:read:relative"))
+        said = (done := self.try_commit()).stdout + done.stderr
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn("same.capgate.json", said[said.index("capgate-diff"):])
+        self.assertNotIn("git commit", said, "to say that it is meant does not help")
+        self.assertIn("must be mended", said)
+
+    def test_another_name_grants_nothing(self):
+        self.repository.git("mv", "github.capgate.json", "other.capgate.json")
+        done = self.try_commit()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_a_link_that_leads_to_more(self):
+        self.repository.write("wide.txt", manifest("exec:spawn:git"))
+        self.repository.write("github.capgate.json", Link("wide.txt"))
+        done = self.try_commit()
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("exec:spawn:git", done.stdout + done.stderr)
 
 
 class Textconv(RepositoryCase):

@@ -24,6 +24,11 @@ def manifest(*more, **changes):
     return {**value, **changes}
 
 
+class Link:
+    def __init__(self, target):
+        self.target = target
+
+
 class Repository:
     def __init__(self, directory, uid):
         self.directory = directory
@@ -37,7 +42,7 @@ class Repository:
     def run(self, *words, env=None, check=False):
         return subprocess.run(words, cwd=self.directory, env={**self.environment, **(env or {})},
                               preexec_fn=lambda: launch.become(self.uid), capture_output=True,
-                              text=True, timeout=120, check=check, stdin=subprocess.DEVNULL)
+                              text=True, errors="surrogateescape", timeout=120, check=check, stdin=subprocess.DEVNULL)
 
     def git(self, *words, check=True, env=None):
         done = self.run("/usr/bin/git", *words, env=env)
@@ -46,15 +51,21 @@ class Repository:
         return done
 
     def path(self, name):
-        return os.path.join(self.directory, name)
+        return os.path.join(os.fsencode(self.directory) if isinstance(name, bytes) else self.directory, name)
 
     def write(self, name, value):
+        """A text, a JSON value, or a Link; a name of bytes is taken as it is."""
         path = self.path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(value if isinstance(value, str) else json.dumps(value, indent=2) + "\n")
+        if os.path.lexists(path):
+            os.unlink(path)
+        if isinstance(value, Link):
+            os.symlink(value.target, path)
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(value if isinstance(value, str) else json.dumps(value, indent=2) + "\n")
         for at in (path, os.path.dirname(path)):
-            os.chown(at, self.uid, self.uid)
+            os.chown(at, self.uid, self.uid, follow_symlinks=False)
 
     def copy(self, source, name):
         target = self.path(name)
