@@ -22,6 +22,10 @@ namespace {
 
 constexpr Option options[] = {
     set_option,
+    {.name = expect_option,
+     .value = "OPTION",
+     .help = "what an artifact may be made with, as it is shown: 'user 0:0'",
+     .repeatable = true},
     {.name = "--strict", .help = "exit 5 also where a tool may do what only others could"},
     json_option,
     {.name = "--markdown", .help = "the text of a pull request comment, on stdout"},
@@ -200,6 +204,10 @@ int run(const Arguments& arguments, Output& output) {
   if (!after) return after.error();
   const auto old = artifact_of(*before);
   const auto now = artifact_of(*after);
+  if (arguments.has(expect_option) && (old != nullptr || now == nullptr)) {
+    return usage_error("--expect is for what compile printed, beside its manifest",
+                       "write capgate diff MANIFEST ARTIFACT --expect OPTION", output);
+  }
   if (!old && !now) return compare_servers(*before, *after, arguments, output);
   auto compared = compare_artifact({.source = *before, .artifact = old.get()},
                                    {.source = *after, .artifact = now.get()}, arguments, output);

@@ -141,7 +141,7 @@ class Taker {
     const Value value = member.value;
     constexpr std::array lists = std::to_array<std::string_view>(
         {"egress", "envInjections", "assertions", "notes", "unenforced", "notCovered"});
-    if (key == "provenance") return;
+    if (key == "provenance") return take_provenance(value);
     const bool is_list = value.is(Kind::array);
     if (key == "argv" && is_texts(value)) {
       take_argv(value);
@@ -175,6 +175,17 @@ class Taker {
     Part& part = add(std::move(path), std::move(section), compact(value), Tendency::unknown);
     part.identity = exact(value);
     return part;
+  }
+
+  // What is compared elsewhere is left out.
+  void take_provenance(Value provenance) {
+    constexpr std::array known = std::to_array<std::string_view>(
+        {"manifestHash", "policyHash", "grammarVersion", "target", "options", "compiler"});
+    for (const Member member : provenance.members()) {
+      const std::string key(member.key.text());
+      if (contains(known, key)) continue;
+      add({"provenance", key}, format("provenance {}", shown_name(key)), member.value);
+    }
   }
 
   // ---- lists ----
