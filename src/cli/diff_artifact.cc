@@ -94,7 +94,8 @@ bool is_bound(const Arguments& arguments, std::string_view name) {
 
 // What the artifact was made with and no manifest says: which program it is for, as whom it runs,
 // what of the host it sees, what nobody enforces. Only the caller knows what of it is meant.
-std::vector<std::string> claims_of(const Document& artifact, const Arguments& arguments) {
+std::vector<std::string> claims_of(const Document& artifact, const Document& again,
+                                   const Arguments& arguments) {
   // They choose a form, or less of the policy.
   constexpr std::string_view forms[] = {"arch",   "egressTarget", "networkPolicy",
                                         "script", "seal",         "tool"};
@@ -105,20 +106,21 @@ std::vector<std::string> claims_of(const Document& artifact, const Arguments& ar
                           (name == "runtimeDir" && is_bound(arguments, "XDG_RUNTIME_DIR"));
     if (!contains(forms, name) && !is_given) out.push_back(std::move(option));
   }
-  for (const std::string& capability : texts_of(artifact, "unenforced")) {
+  for (const std::string& capability : texts_of(again, "unenforced")) {
     out.push_back(format("unenforced {}", capability));
   }
   return out;
 }
 
-void add_claims(const Document& artifact, const Arguments& arguments, review::ShownServer& out) {
+void add_claims(const std::vector<std::string>& claims, const Arguments& arguments,
+                review::ShownServer& out) {
   const std::vector<std::string> expected = arguments.values(expect_option);
-  for (std::string& claim : claims_of(artifact, arguments)) {
+  for (const std::string& claim : claims) {
     if (contains(expected, claim)) continue;
     out.add({.kind = review::ShownPart::Kind::differs,
              .part = "options",
              .before = {},
-             .after = std::move(claim),
+             .after = claim,
              .capability = {},
              .place = {},
              .why = "the manifest does not say it; if it is meant, repeat it with --expect"});
@@ -252,7 +254,9 @@ std::expected<ArtifactResult, int> compare_artifact(const ArtifactOperand& befor
   ArtifactResult out = result_of(
       again.name(), before, after,
       is_before ? review::compare_artifacts(old, now) : review::compare_artifacts(now, old));
-  if (!is_before) add_claims(*stored.artifact, arguments, out.server);
+  if (!is_before) {
+    add_claims(claims_of(*stored.artifact, *fresh->document, arguments), arguments, out.server);
+  }
   out.notes = notes_of(*stored.artifact, validators_of(*stored.artifact));
   return out;
 }
