@@ -25,6 +25,10 @@ namespace {
 constexpr Option options[] = {
     set_option,
     {.name = "--if-policy", .help = "exit 0 in silence where neither side grants anything"},
+    {.name = expect_option,
+     .value = "OPTION",
+     .help = "what an artifact may be made with, as it is shown: 'user 0:0'",
+     .repeatable = true},
     {.name = "--strict",
      .help = "exit 5 also for what moved between tools, and another program, package or tool text"},
     json_option,
@@ -204,6 +208,10 @@ int run(const Arguments& arguments, Output& output) {
   }
   const auto old = artifact_of(*before);
   const auto now = artifact_of(*after);
+  if (arguments.has(expect_option) && (old != nullptr || now == nullptr)) {
+    return usage_error("--expect is for what compile printed, beside its manifest",
+                       "write capgate diff MANIFEST ARTIFACT --expect OPTION", output);
+  }
   if (!old && !now) return compare_servers(*before, *after, arguments, output);
   // An artifact that is gone grants nothing; without the option, its manifest was forgotten.
   if (arguments.has("--if-policy") && old && after->is_nothing) return Exit::ok;

@@ -87,6 +87,47 @@ std::vector<std::string> notes_of(const Document& artifact, const core::Validato
   return out;
 }
 
+bool is_bound(const Arguments& arguments, std::string_view name) {
+  return std::ranges::any_of(arguments.values("--set"), [&](const std::string& setting) {
+    return setting.starts_with(format("{}=", name));
+  });
+}
+
+// What the artifact was made with and no manifest says: which program it is for, as whom it runs,
+// what of the host it sees, what nobody enforces. Only the caller knows what of it is meant.
+std::vector<std::string> claims_of(const Document& artifact, const Document& again,
+                                   const Arguments& arguments) {
+  // They choose a form, or less of the policy.
+  constexpr std::string_view forms[] = {"arch",   "egressTarget", "networkPolicy",
+                                        "script", "seal",         "tool"};
+  std::vector<std::string> out;
+  for (std::string& option : review::options_of(artifact)) {
+    const std::string_view name = std::string_view(option).substr(0, option.find(' '));
+    const bool is_given = (name == "home" && is_bound(arguments, "HOME")) ||
+                          (name == "runtimeDir" && is_bound(arguments, "XDG_RUNTIME_DIR"));
+    if (!contains(forms, name) && !is_given) out.push_back(std::move(option));
+  }
+  for (const std::string& capability : texts_of(again, "unenforced")) {
+    out.push_back(format("unenforced {}", capability));
+  }
+  return out;
+}
+
+void add_claims(const std::vector<std::string>& claims, const Arguments& arguments,
+                review::ShownServer& out) {
+  const std::vector<std::string> expected = arguments.values(expect_option);
+  for (const std::string& claim : claims) {
+    if (contains(expected, claim)) continue;
+    out.add({.kind = review::ShownPart::Kind::differs,
+             .part = "options",
+             .before = {},
+             .after = claim,
+             .capability = {},
+             .place = {},
+             .why = "the manifest does not say it; if it is meant, repeat it with --expect"});
+  }
+}
+
 class Again {
  public:
   Again(const ReadSource& manifest, const ReadSource& source, const Document& artifact,
@@ -214,6 +255,9 @@ std::expected<ArtifactResult, int> compare_artifact(const ArtifactOperand& befor
   ArtifactResult out = result_of(
       again.name(), before, after,
       is_before ? review::compare_artifacts(old, now) : review::compare_artifacts(now, old));
+  if (!is_before) {
+    add_claims(claims_of(*stored.artifact, *fresh->document, arguments), arguments, out.server);
+  }
   out.notes = notes_of(*stored.artifact, validators_of(*stored.artifact));
   return out;
 }

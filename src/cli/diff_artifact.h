@@ -8,12 +8,16 @@
 #include <expected>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/diff_sources.h"
 #include "review/diff_shown.h"
 
 namespace capgate::cli {
+
+// Names what an artifact was made with and what its manifest cannot say.
+inline constexpr std::string_view expect_option = "--expect";
 
 // The document, where the text is an artifact; what is wrong with another text is said by others.
 [[nodiscard]] std::unique_ptr<const text::Document> artifact_of(const ReadSource& source);

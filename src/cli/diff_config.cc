@@ -13,6 +13,7 @@
 #include "clients/config.h"
 #include "clients/config_files.h"
 #include "clients/entry_manifest.h"
+#include "secrets/provider.h"
 
 namespace capgate::cli {
 namespace {
@@ -74,6 +75,7 @@ class Entries {
       server->entry = DiffEntry{.command = std::move(entry.command),
                                 .secrets = std::move(entry.secrets),
                                 .url = shown_url(entry.url),
+                                .whole_url = entry.url,
                                 .manifest = symbols_.show(entry.manifest),
                                 .enabled = entry.enabled};
       out.push_back(*std::move(server));
@@ -190,6 +192,102 @@ std::string words_of(const std::vector<std::string>& words) {
   return out;
 }
 
+using PartKind = review::ShownPart::Kind;
+
+// What an entry says of how its server runs.
+class EntryParts {
+ public:
+  EntryParts(const DiffEntry* old, const DiffEntry* now, review::ShownServer& out)
+      : is_both_(old != nullptr && now != nullptr),
+        old_(old != nullptr ? *old : none_),
+        now_(now != nullptr ? *now : none_),
+        out_(out) {}
+
+  void add_all() {
+    add_command();
+    add_url();
+    if (old_.manifest != now_.manifest) {
+      add(PartKind::told, "manifest", old_.manifest, now_.manifest, "");
+    }
+    for (const std::string& secret : now_.secrets) add_secret(secret);
+    for (const std::string& secret : old_.secrets) {
+      if (find(now_.secrets, name_of(secret)).empty()) {
+        add(PartKind::told, "secrets", secret, "", "the server gets no value any more");
+      }
+    }
+    if (is_both_ && old_.enabled != now_.enabled) add_enabled();
+  }
+
+ private:
+  void add(PartKind kind, std::string part, std::string was, std::string is, std::string why) {
+    out_.add({.kind = kind,
+              .part = std::move(part),
+              .before = std::move(was),
+              .after = std::move(is),
+              .capability = {},
+              .place = {},
+              .why = std::move(why)});
+  }
+
+  void add_command() {
+    if (old_.command == now_.command) return;
+    const bool is_other = is_both_ && !now_.command.empty();
+    add(is_other ? PartKind::differs : PartKind::told, "command", words_of(old_.command),
+        words_of(now_.command),
+        is_other ? "what runs with these permissions is another program" : "");
+  }
+
+  void add_url() {
+    if (old_.whole_url == now_.whole_url) return;
+    if (now_.whole_url.empty()) return add(PartKind::told, "url", old_.url, "", "");
+    add(PartKind::widened, "url", old_.url, now_.url,
+        old_.url == now_.url ? "nothing here confines an HTTP server; what changed is not shown"
+                             : "nothing here confines an HTTP server");
+  }
+
+  void add_enabled() {
+    if (now_.enabled) {
+      return add(PartKind::told, "enabled", "false", "true", "the server runs confined");
+    }
+    add(PartKind::widened, "enabled", "true", "false",
+        "wrap leaves the server of an entry that is not enabled as it is: nothing confines it");
+  }
+
+  // A program is started outside of the sandbox, and a file is read there, whoever wrote the entry.
+  void add_secret(const std::string& secret) {
+    const std::string was = find(old_.secrets, name_of(secret));
+    if (was == secret) return;
+    using enum secrets::Binding::Provider;
+    const auto binding = secrets::parse_binding(secret);
+    if (!binding || binding->provider == cmd) {
+      return add(PartKind::widened, "secrets", was, secret,
+                 "this program is started outside of the sandbox");
+    }
+    if (binding->provider == file) {
+      return add(PartKind::widened, "secrets", was, secret,
+                 "the server gets what this file holds, whatever its policy hides");
+    }
+    add(is_both_ ? PartKind::differs : PartKind::told, "secrets", was, secret,
+        "where values come from");
+  }
+
+  static std::string_view name_of(std::string_view secret) {
+    return secret.substr(0, secret.find('='));
+  }
+  static std::string find(const std::vector<std::string>& secrets, std::string_view name) {
+    for (const std::string& secret : secrets) {
+      if (name_of(secret) == name) return secret;
+    }
+    return {};
+  }
+
+  const DiffEntry none_ = {};
+  bool is_both_;
+  const DiffEntry& old_;
+  const DiffEntry& now_;
+  review::ShownServer& out_;
+};
+
 }  // namespace
 
 std::expected<std::vector<DiffServer>, int> config_servers(const ReadSource& source,
@@ -200,32 +298,10 @@ std::expected<std::vector<DiffServer>, int> config_servers(const ReadSource& sou
 }
 
 void add_entry_parts(const DiffServer* before, const DiffServer* after, review::ShownServer& out) {
-  const DiffEntry none;
   if ((before != nullptr && !before->entry) || (after != nullptr && !after->entry)) return;
-  const DiffEntry& old = before != nullptr ? *before->entry : none;
-  const DiffEntry& now = after != nullptr ? *after->entry : none;
-  const auto add = [&](std::string part, std::string was, std::string is, std::string why) {
-    if (was == is) return;
-    const bool is_strict = after != nullptr && part == "command";
-    out.add({.kind = review::ShownPart::Kind::told,
-             .part = std::move(part),
-             .before = std::move(was),
-             .after = std::move(is),
-             .capability = {},
-             .place = {},
-             .why = std::move(why),
-             .is_strict = is_strict});
-  };
-  const bool is_both = before != nullptr && after != nullptr;
-  add("command", words_of(old.command), words_of(now.command),
-      is_both ? "what runs with these permissions is another program" : "");
-  add("url", old.url, now.url, "nothing here confines an HTTP server");
-  add("manifest", old.manifest, now.manifest, "");
-  add("secrets", words_of(old.secrets), words_of(now.secrets), "where values come from");
-  if (is_both) {
-    add("enabled", old.enabled ? "true" : "false", now.enabled ? "true" : "false",
-        "run refuses an entry that is not enabled, and wrap leaves its server as it is");
-  }
+  const DiffEntry* old = before != nullptr ? &*before->entry : nullptr;
+  const DiffEntry* now = after != nullptr ? &*after->entry : nullptr;
+  EntryParts(old, now, out).add_all();
 }
 
 }  // namespace capgate::cli

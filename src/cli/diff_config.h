@@ -15,7 +15,8 @@ namespace capgate::cli {
     const ReadSource& source, const text::Document& document, const Arguments& arguments,
     core::Symbols& symbols, Output& output);
 
-// What runs with the permissions: a change of it is none of them, but another program.
+// What runs with the permissions, and what is done for it outside of them: what starts a program
+// out here or ends the confinement is wider, another program differs.
 void add_entry_parts(const DiffServer* before, const DiffServer* after, review::ShownServer& out);
 
 }  // namespace capgate::cli

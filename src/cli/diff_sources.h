@@ -38,6 +38,7 @@ struct DiffEntry {
   std::vector<std::string> command;
   std::vector<std::string> secrets;  // NAME=PROVIDER:REF
   std::string url;                   // without what may be a secret
+  std::string whole_url;             // never shown
   std::string manifest;              // that it names
   bool enabled = true;
 };

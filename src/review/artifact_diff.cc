@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "base/assert.h"
@@ -49,18 +48,21 @@ class Causes {
   const Source& source_;
 };
 
-std::span<const std::string_view> group_of(const lower::Artifact& artifact, std::size_t line) {
-  const std::size_t begin = artifact.lines[line].first;
+std::vector<std::string> group_of(const lower::Artifact& artifact, std::size_t line) {
   const std::size_t end =
       line + 1 < artifact.lines.size() ? artifact.lines[line + 1].first : artifact.argv.size();
-  return std::span(artifact.argv).subspan(begin, end - begin);
+  std::vector<std::string> out;
+  for (std::size_t word = artifact.lines[line].first; word < end; ++word) {
+    out.emplace_back(artifact.argv[word]);
+  }
+  return out;
 }
 
-// The parts of one section, in their order.
-std::vector<Part*> of_section(std::vector<Part>& parts, std::string_view section) {
+// The parts of one place, in their order.
+std::vector<Part*> of_path(std::vector<Part>& parts, const PartPath& path) {
   std::vector<Part*> out;
   for (Part& part : parts) {
-    if (part.section == section) out.push_back(&part);
+    if (part.path == path) out.push_back(&part);
   }
   return out;
 }
@@ -97,19 +99,20 @@ void explain_file(const std::vector<Part*>& parts, const lower::File& file, cons
 void explain(std::vector<Part>& parts, const lower::Artifact& artifact, const Input& input,
              const Source& source) {
   const Causes causes(input, source);
-  explain_argv(of_section(parts, "argv"), artifact, causes);
+  explain_argv(of_path(parts, {"argv"}), artifact, causes);
   for (const lower::File& file : artifact.files) {
-    explain_file(of_section(parts, format("file {}", file.name)), file, causes);
+    explain_file(of_path(parts, lines_path(file.name)), file, causes);
   }
-  explain_grants(of_section(parts, "egress"), input.policy.connect, causes);
-  explain_grants(of_section(parts, "assertions"), input.policy.assertions, causes);
+  explain_grants(of_path(parts, {"egress"}), input.policy.connect, causes);
+  explain_grants(of_path(parts, {"assertions"}), input.policy.assertions, causes);
   if (artifact.plan) {
-    const std::vector<Part*> mounts = of_section(parts, "plan mounts");
+    std::vector<Part*> mounts = of_path(parts, {"plan", "mounts"});
+    std::erase_if(mounts, [](const Part* part) { return part->mount.empty(); });  // the list itself
     for (std::size_t i = 0; i < std::min(mounts.size(), artifact.plan->mounts.size()); ++i) {
       mounts[i]->cause = causes.of(artifact.plan->mounts[i].origins);
     }
   }
-  for (Part* part : of_section(parts, "envInjections")) {
+  for (Part* part : of_path(parts, {"envInjections"})) {
     const auto by_name = [](const auto& grant) { return std::string_view(grant.capability.name); };
     const auto& all = input.policy.variables;  // sorted by name
     const auto it = std::ranges::lower_bound(all, std::string_view(part->words), {}, by_name);
@@ -138,20 +141,26 @@ class Mask {
                      boot.substr(16, 4), boot.substr(20))};
   }
 
-  std::string apply(std::string words) const {
-    for (const std::string& mark : marks_) {
-      for (std::size_t at = 0; (at = words.find(mark, at)) != std::string::npos;) {
-        words.replace(at, mark.size(), "(of the policy's hash)");
+  // No word of an artifact reads like what stands for a hash.
+  std::string apply(const std::string& text) const {
+    std::string words;
+    for (const char c : text) words.append(c == escape ? 2 : 1, c);
+    for (std::size_t i = 0; i < marks_.size(); ++i) {
+      const std::string stand_in = format("{}{}{}", escape, i, escape);
+      for (std::size_t at = 0; (at = words.find(marks_[i], at)) != std::string::npos;) {
+        words.replace(at, marks_[i].size(), stand_in);
+        at += stand_in.size();
       }
     }
     return words;
   }
 
  private:
+  static constexpr char escape = '\x01';
   std::vector<std::string> marks_;
 };
 
-using Key = std::pair<std::string, std::string>;
+using Key = std::pair<PartPath, std::string>;
 
 struct Keyed {
   const Part* part;
@@ -161,14 +170,14 @@ struct Keyed {
 std::vector<Keyed> keyed(const std::vector<Part>& parts, const Mask& mask) {
   std::vector<Keyed> out;
   out.reserve(parts.size());
-  for (const Part& part : parts) out.push_back({&part, {part.section, mask.apply(part.words)}});
+  for (const Part& part : parts) out.push_back({&part, {part.path, mask.apply(part.identity)}});
   return out;
 }
 
 // Splits off what the other side has, too, as often.
 struct Split {
   std::vector<const Part*> only;
-  std::vector<Key> common;
+  std::vector<Keyed> common;
 };
 
 Split split(const std::vector<Keyed>& own, const std::vector<Keyed>& other) {
@@ -182,9 +191,25 @@ Split split(const std::vector<Keyed>& own, const std::vector<Keyed>& other) {
       continue;
     }
     --it->second;
-    out.common.push_back(each.key);
+    out.common.push_back(each);
   }
   return out;
+}
+
+bool hosts_overlap(std::string_view a, std::string_view b) {
+  const auto covers = [](std::string_view pattern, std::string_view host) {
+    if (pattern.contains('/')) return true;  // a network
+    const std::size_t star = pattern.rfind('*');
+    return star != std::string_view::npos && host.ends_with(pattern.substr(star + 1));
+  };
+  return a == b || covers(a, b) || covers(b, a);
+}
+
+// Of two rules for one host the one that is left may ask less of a request.
+bool has_rule_for(const Part& gone, const std::vector<Part>& parts) {
+  return std::ranges::any_of(parts, [&](const Part& part) {
+    return part.path == gone.path && !part.host.empty() && hosts_overlap(part.host, gone.host);
+  });
 }
 
 using Mounts = std::set<std::string, std::less<>>;
@@ -240,10 +265,7 @@ class Comparison {
     switch (part.tendency) {
       case Tendency::words: return PartKind::told;
       case Tendency::restrains: return is_after ? PartKind::narrowed : PartKind::widened;
-      case Tendency::grants:
-        if (is_after) return PartKind::widened;
-        return !part.mount.empty() && lies_over(part.mount, after_mounts_) ? PartKind::differs
-                                                                           : PartKind::narrowed;
+      case Tendency::grants: return is_after ? PartKind::widened : kind_without(part);
       case Tendency::unknown: break;
     }
     const std::string& capability = part.cause.capability;
@@ -251,6 +273,15 @@ class Comparison {
                           !capability.starts_with("assert:");
     // Not the opposite: a grant also causes what keeps it from a part of itself.
     return is_after && is_grant ? PartKind::widened : PartKind::differs;
+  }
+
+  PartKind kind_without(const Part& grant) const {
+    const bool was_over = !grant.mount.empty() && lies_over(grant.mount, after_mounts_);
+    const bool has_another = !grant.host.empty() && has_rule_for(grant, after_parts_);
+    // That it says less of itself does not make it less.
+    const bool is_silent = grant.is_statement && after_.fresh == nullptr;
+    return grant.may_hide || was_over || has_another || is_silent ? PartKind::differs
+                                                                  : PartKind::narrowed;
   }
 
   void add(const Part& part, bool is_after) {
@@ -283,14 +314,22 @@ class Comparison {
   }
 
   // Of mounts and rules the order decides, too.
-  void compare_order(const std::vector<Key>& old, const std::vector<Key>& now) {
-    std::map<std::string, std::pair<std::vector<std::string_view>, std::vector<std::string_view>>>
-        sections;
-    for (const Key& key : old) sections[key.first].first.emplace_back(key.second);
-    for (const Key& key : now) sections[key.first].second.emplace_back(key.second);
-    for (const auto& [section, orders] : sections) {
-      if (orders.first == orders.second || section == "notes") continue;
-      add_fact(PartKind::differs, section, "", "", "the same words stand in another order");
+  void compare_order(const std::vector<Keyed>& old, const std::vector<Keyed>& now) {
+    struct Orders {
+      std::string section;
+      std::vector<std::string_view> old;
+      std::vector<std::string_view> now;
+    };
+    std::map<PartPath, Orders> all;
+    for (const Keyed& each : old) {
+      Orders& orders = all[each.key.first];
+      orders.section = each.part->section;
+      orders.old.emplace_back(each.key.second);
+    }
+    for (const Keyed& each : now) all[each.key.first].now.emplace_back(each.key.second);
+    for (const auto& [path, orders] : all) {
+      if (orders.old == orders.now || path == PartPath{"notes"}) continue;
+      add_fact(PartKind::differs, orders.section, "", "", "the same words stand in another order");
     }
   }
 
@@ -347,12 +386,7 @@ FreshArtifact fresh_artifact(const lower::Artifact& artifact, const Input& input
       text::parse_json(print_json(artifact, input, text::JsonWriter::Style::compact, files));
   CAPGATE_ASSERT(document.has_value());
   out.document = std::make_unique<const text::Document>(*std::move(document));
-  for (std::size_t i = 0; i < artifact.lines.size(); ++i) {
-    std::string group;
-    for (const std::string_view word : group_of(artifact, i)) group.append(word).push_back('\0');
-    if (!group.empty()) group.pop_back();
-    out.groups.insert(std::move(group));
-  }
+  for (std::size_t i = 0; i < artifact.lines.size(); ++i) out.groups.insert(group_of(artifact, i));
   out.parts = parts_of(*out.document, out.groups);
   explain(out.parts, artifact, input, source);
   return out;

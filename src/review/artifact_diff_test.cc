@@ -57,15 +57,53 @@ TEST(ArtifactDiff, ClaimsNothingOfWhatItDoesNotKnow) {
   EXPECT_EQ(compared(argv(R"("--bind", "/a", "/a", "--ro-bind", "/n", "/a/b")"),
                      argv(R"("--bind", "/a", "/a")")),
             (Lines{"differs argv ---ro-bind /n /a/b"}));
-  EXPECT_EQ(compared(argv(R"("--bind", "/a", "/a", "--ro-bind", "/n", "/ab")"),
+  EXPECT_EQ(compared(argv(R"("--bind", "/a", "/a", "--ro-bind", "/ab", "/ab")"),
                      argv(R"("--bind", "/a", "/a")")),
-            (Lines{"narrowed argv ---ro-bind /n /ab"}));
+            (Lines{"narrowed argv ---ro-bind /ab /ab"}));
+  // It may have hidden what is there without it.
+  for (const std::string_view words :
+       {R"("--ro-bind", "/n", "/ab")", R"("--ro-bind", "/b/../a", "/b/../a")"}) {
+    const auto lines = compared(argv(format(R"("--bind", "/a", "/a", {})", words)),
+                                argv(R"("--bind", "/a", "/a")"));
+    ASSERT_EQ(lines.size(), 1U);
+    EXPECT_TRUE(lines[0].starts_with("differs argv -")) << lines[0];
+  }
+  // Nothing is known of what follows an option that is not known: it may be its operand.
+  EXPECT_EQ(compared(argv(R"("--odd", "--b")"), argv(R"("--odd", "--unshare-net", "--b")")),
+            (Lines{"differs argv +--unshare-net"}));
+  EXPECT_EQ(compared(argv(R"("--", "a")"), argv(R"("--", "--unshare-net", "a")")),
+            (Lines{"differs argv +--", "differs argv +--unshare-net a", "differs argv --- a"}));
   EXPECT_EQ(compared(argv(R"("--a", "1", "--b")"), argv(R"("--b", "--a", "1")")),
             (Lines{"differs argv "}));
   EXPECT_EQ(compared(argv(R"("--a", "1 2")"), argv(R"("--a", "1", "2")")).size(), 2U);
   EXPECT_EQ(compared(argv(R"("--a", "")"), argv(R"("--a")")).size(), 2U);
   EXPECT_EQ(compared(artifact(R"("odd": 1)"), artifact(R"("odd": 2)")),
             (Lines{"differs odd +2", "differs odd -1"}));
+}
+
+TEST(ArtifactDiff, NothingStandsForSomethingElse) {
+  const std::string file = R"("files": [{"name": "a", "contents": "x\ny\n"}])";
+  const std::string cut = R"("files": [{"name": "a", "contents": "x\n"}])";
+  EXPECT_EQ(compared(artifact(file), artifact(cut + R"(, "file a": ["y"])")),
+            (Lines{R"(differs "file a" +["y"])", "differs file a -y"}));
+  EXPECT_EQ(compared(artifact(file), artifact(R"("files": [{"name": "a", "contents": "x\n"},
+                                                           {"name": "a", "contents": "y\n"}])")),
+            (Lines{"differs files +a", "differs file a +y", "differs file a -y"}));
+  const auto plan = [](std::string_view body) {
+    return artifact(format(R"("plan": {{{}}})", body));
+  };
+  EXPECT_EQ(compared(plan(R"("a": {"b": 1})"), plan(R"("a b": 1)")).size(), 3U);
+  EXPECT_EQ(compared(plan(R"("a": [])"), plan("")).size(), 1U);
+  EXPECT_EQ(compared(plan(R"("a": 1)"), plan(R"("a": "1")")).size(), 2U);
+  EXPECT_EQ(compared(plan(R"("a": [1])"), plan(R"("a": ["1"])")).size(), 2U);
+  EXPECT_EQ(compared(plan(R"("a": {"at": 1})"), plan(R"("a": {"at": 2})")).size(), 2U);
+  const auto rules = [&](std::string_view at) {
+    return plan(format(R"("network": {{"rules": [{{"capability": "c", "at": {}}}]}})", at));
+  };
+  EXPECT_EQ(compared(rules(R"("a:1")"), rules(R"("b:2")")), Lines{});
+  EXPECT_EQ(compared(rules(R"("a:1")"), rules(R"({"x": 1})")).size(), 2U);
+  EXPECT_EQ(compared(artifact(R"("odd": [])"), artifact(R"("argv": [])")),
+            (Lines{"differs keys +argv", "differs odd -[]"}));
 }
 
 TEST(ArtifactDiff, TakesFilesLineByLine) {
@@ -108,6 +146,9 @@ TEST(ArtifactDiff, LooksThroughTheHashOfThePolicy) {
   EXPECT_EQ(compared(with(a, a), with(b, b)).size(), 1U);  // the hash itself, which is told
   EXPECT_EQ(compared(with(a, a), with(a, b)).size(), 2U);
   EXPECT_EQ(compared(with(a, "v"), with("/home", "/home")).size(), 3U);  // no hash hides a word
+  // Nor does one form of it stand for another, or a word for it.
+  EXPECT_EQ(compared(with(a, a), with(b, b.substr(0, 32))).size(), 3U);
+  EXPECT_EQ(compared(with(a, a), with(b, R"(\u00010\u0001)")).size(), 3U);
 }
 
 TEST(ArtifactDiff, KnowsTheCauseOfWhatWasJustMade) {

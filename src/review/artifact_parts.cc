@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <span>
 
 #include "base/digest.h"
@@ -17,8 +18,7 @@ using text::Kind;
 using text::Member;
 using text::Value;
 
-// As deep as a document may nest, which has a limit. `at` is where a manifest says it: the same
-// policy stands elsewhere in another file.
+// As deep as a document may nest, which has a limit.
 void write_value(Value value, text::JsonWriter& json) {  // NOLINT(misc-no-recursion)
   switch (value.kind()) {
     case Kind::null: json.null(); return;
@@ -33,7 +33,6 @@ void write_value(Value value, text::JsonWriter& json) {  // NOLINT(misc-no-recur
     case Kind::object:
       json.begin_object();
       for (const Member member : value.members()) {
-        if (member.key.text() == "at") continue;
         write_value(member.value, json.key(member.key.text()));
       }
       json.end_object();
@@ -41,244 +40,363 @@ void write_value(Value value, text::JsonWriter& json) {  // NOLINT(misc-no-recur
   }
 }
 
-std::string compact(Value value) {
-  if (value.is(Kind::string)) return std::string(value.text());
+std::string exact(Value value) {
   text::JsonWriter json(text::JsonWriter::Style::compact);
   write_value(value, json);
   return std::move(json).take();
 }
 
-std::string hash_words(std::string_view hex) { return format("contents sha256:{}", hex); }
-
-// Options of bwrap, docker, podman and firejail that give something, and that take something away.
-// What can be either by its value (--network, --security-opt, --tmpfs) is in neither list.
-constexpr std::array binds = std::to_array<std::string_view>(
-    {"--bind", "--bind-try", "--ro-bind", "--ro-bind-try", "--dev-bind", "--dev-bind-try"});
-constexpr std::array grants = std::to_array<std::string_view>(
-    {"--cap-add", "--device", "--privileged", "--publish", "--share-net", "--volume", "-v", "-p"});
-constexpr std::array restraints = std::to_array<std::string_view>(
-    {"--as-pid-1", "--cap-drop", "--clearenv", "--die-with-parent", "--disable-userns",
-     "--new-session", "--read-only", "--remount-ro", "--seccomp", "--unshare-cgroup",
-     "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-user", "--unshare-uts"});
-
-Part argv_part(const std::vector<std::string>& words) {
-  const std::vector<std::string_view> views(words.begin(), words.end());
-  Part out{.section = "argv", .words = shown_words(views), .mount = {}, .cause = {}};
-  const std::string& first = words.front();
-  const auto target = [&](std::string_view mount) -> std::string {
-    for (const std::string_view field : EachPart(mount, ',')) {
-      if (field.starts_with("target=")) return std::string(field.substr(7));
-    }
-    return {};
-  };
-  if (contains(binds, first) && words.size() == 3) {
-    out.mount = words[2];
-  } else if (first == "--mount" && words.size() == 2 && words[1].starts_with("type=bind,")) {
-    out.mount = target(words[1]);
-  }
-  if (!out.mount.empty() || contains(grants, first)) out.tendency = Tendency::grants;
-  if (contains(restraints, first)) out.tendency = Tendency::restrains;
-  return out;
+std::string compact(Value value) {
+  return value.is(Kind::string) ? std::string(value.text()) : exact(value);
 }
 
-// Rules of AppArmor, of which each allows or denies by itself, and the mounts of a unit of systemd.
-// A line of anything else says nothing alone.
-Part line_part(const std::string& section, std::string_view line) {
-  Part out{.section = section, .words = std::string(line), .mount = {}, .cause = {}};
-  if (section.ends_with(".apparmor")) {
-    const std::string_view rule = trim(line);
-    if (rule.starts_with('"') && rule.ends_with(',')) out.tendency = Tendency::grants;
-    if (rule.starts_with("deny ")) out.tendency = Tendency::restrains;
-    return out;
+std::string exact(std::string_view text) {
+  text::JsonWriter json(text::JsonWriter::Style::compact);
+  json.string(text);
+  return std::move(json).take();
+}
+
+// A rule of a plan without `at`, where a manifest says it: the same policy stands elsewhere in
+// another file.
+std::string exact_rule(Value rule) {
+  text::JsonWriter json(text::JsonWriter::Style::compact);
+  json.begin_object();
+  for (const Member member : rule.members()) {
+    if (member.key.text() == "at" && member.value.is(Kind::string)) continue;
+    write_value(member.value, json.key(member.key.text()));
   }
-  const bool is_mount =
-      line.starts_with("BindPaths=\"") || line.starts_with("BindReadOnlyPaths=\"");
-  const std::size_t target = line.rfind("\":\"");
-  if (!section.ends_with(".service") || !is_mount || target == std::string_view::npos) return out;
-  const std::string_view path = line.substr(target + 3);
-  if (path.find('"') != path.size() - 1) return out;  // options follow, or a second mount
-  out.mount = path.substr(0, path.size() - 1);
-  out.tendency = Tendency::grants;
-  return out;
+  json.end_object();
+  return std::move(json).take();
+}
+
+std::string hash_words(std::string_view hex) { return format("contents sha256:{}", hex); }
+
+// A name of the artifact's own, so that it cannot look like another one.
+std::string shown_name(std::string_view name) {
+  constexpr std::size_t most = 64;
+  const bool is_plain =
+      !name.empty() && name.size() <= most && std::ranges::all_of(name, [](char c) {
+        return is_alnum(c) || std::string_view("-_.@/").contains(c);
+      });
+  return is_plain ? std::string(name) : exact(name);
+}
+
+bool is_texts(Value list) {
+  if (!list.is(Kind::array)) return false;
+  for (const Value item : list.elements()) {
+    if (!item.is(Kind::string)) return false;
+  }
+  return true;
+}
+
+bool has_only(Value object, std::span<const std::string_view> keys) {
+  for (const Member member : object.members()) {
+    if (!contains(keys, member.key.text())) return false;
+  }
+  return true;
+}
+
+std::string text_of(Value object, std::string_view key) {
+  if (!object.is(Kind::object)) return {};
+  const auto value = object.find(key);
+  return value && value->is(Kind::string) ? std::string(value->text()) : std::string();
+}
+
+// "net:connect:a.test:443" -> "a.test"
+std::string host_of(std::string_view capability) {
+  constexpr std::string_view prefix = "net:connect:";
+  if (!capability.starts_with(prefix)) return "*";
+  capability.remove_prefix(prefix.size());
+  if (capability.starts_with('[')) return std::string(capability.substr(0, capability.find(']')));
+  return std::string(capability.substr(0, find_any(capability, ": ")));
 }
 
 Tendency plan_tendency(std::string_view section) {
   constexpr std::array allowed = std::to_array<std::string_view>(
       {"plan programs", "plan landlock rules", "plan network rules", "plan network published",
        "plan environment inject", "plan environment read"});
-  constexpr std::array kept =
-      std::to_array<std::string_view>({"plan namespaces", "plan protected", "plan hidden"});
   if (contains(allowed, section)) return Tendency::grants;
-  return contains(kept, section) ? Tendency::restrains : Tendency::unknown;
+  return Tendency::unknown;
+}
+
+// A file's name that is kept from the server.
+bool is_kept_name(std::string_view section, Value item) {
+  if ((section != "plan protected" && section != "plan hidden") || !item.is(Kind::string)) {
+    return false;
+  }
+  const std::string_view name = item.text();
+  return !name.empty() && !name.contains('/') && name != "." && name != "..";
 }
 
 class Taker {
  public:
-  Taker(const Groups& groups, std::vector<Part>& out) : groups_(groups), out_(out) {
-    for (const std::string& group : groups) {
-      lengths_.push_back(1 + static_cast<std::size_t>(std::ranges::count(group, '\0')));
-    }
+  Taker(std::string target, const Groups& groups, std::vector<Part>& out)
+      : target_(std::move(target)), groups_(groups), out_(out) {
+    for (const auto& group : groups) lengths_.push_back(group.size());
     sort_and_deduplicate(lengths_);
   }
 
   void take(Member member) {
     const std::string_view key = member.key.text();
-    if (key == "provenance") return;
-    if (key == "argv" && is_texts(member.value)) return take_argv(member.value);
-    if (key == "files" && member.value.is(Kind::array)) return take_files(member.value);
-    if (key == "fds" && member.value.is(Kind::array)) return take_descriptors(member.value);
-    if (key == "plan" && member.value.is(Kind::object)) return take_plan(member.value);
-    if (!member.value.is(Kind::array) || key == "commandPrefix") {
-      add(std::string(key), compact(member.value), Tendency::unknown);
+    const Value value = member.value;
+    constexpr std::array lists = std::to_array<std::string_view>(
+        {"egress", "envInjections", "assertions", "notes", "unenforced", "notCovered"});
+    if (key == "provenance") return take_provenance(value);
+    const bool is_list = value.is(Kind::array);
+    if (key == "argv" && is_texts(value)) {
+      take_argv(value);
+    } else if (key == "files" && is_list) {
+      take_files(value);
+    } else if (key == "fds" && is_list) {
+      take_descriptors(value);
+    } else if (key == "plan" && value.is(Kind::object)) {
+      take_nested({"plan"}, value);
+    } else if (contains(lists, key) && is_list) {
+      take_list(key, value);
+    } else {
+      add({"key", std::string(key)}, shown_name(key), value);
       return;
     }
-    for (const Value item : member.value.elements()) {
-      add(std::string(key), compact(item), tendency_of(key));
-    }
+    add({"keys"}, "keys", std::string(key), Tendency::unknown);
   }
 
  private:
-  static Tendency tendency_of(std::string_view key) {
-    constexpr std::array all = std::to_array<std::string_view>(
-        {"egress", "envInjections", "unenforced", "notCovered"});  // the last two: nobody holds it
-    if (contains(all, key)) return Tendency::grants;
-    if (key == "assertions") return Tendency::restrains;
-    return key == "notes" ? Tendency::words : Tendency::unknown;
+  Part& add(PartPath path, std::string section, std::string words, Tendency tendency) {
+    std::string identity = words;
+    return out_.emplace_back(Part{.path = std::move(path),
+                                  .section = std::move(section),
+                                  .words = std::move(words),
+                                  .identity = std::move(identity),
+                                  .tendency = tendency});
   }
 
-  static bool is_texts(Value list) {
-    if (!list.is(Kind::array)) return false;
+  // A text and a number are never the same.
+  Part& add(PartPath path, std::string section, Value value) {
+    Part& part = add(std::move(path), std::move(section), compact(value), Tendency::unknown);
+    part.identity = exact(value);
+    return part;
+  }
+
+  // What is compared elsewhere is left out.
+  void take_provenance(Value provenance) {
+    constexpr std::array known = std::to_array<std::string_view>(
+        {"manifestHash", "policyHash", "grammarVersion", "target", "options", "compiler"});
+    for (const Member member : provenance.members()) {
+      const std::string key(member.key.text());
+      if (contains(known, key)) continue;
+      add({"provenance", key}, format("provenance {}", shown_name(key)), member.value);
+    }
+  }
+
+  // ---- lists ----
+
+  void take_list(std::string_view key, Value list) {
+    std::map<std::string, std::size_t> ids;
+    for (const Value item : list.elements()) ++ids[text_of(item, "id")];
     for (const Value item : list.elements()) {
-      if (!item.is(Kind::string)) return false;
+      Part& part = add({std::string(key)}, std::string(key), item);
+      if (key == "notes") part.tendency = Tendency::words;
+      if (key == "egress") {
+        part.tendency = Tendency::grants;
+        part.host = text_of(item, "host");
+        if (part.host.empty()) part.host = "*";
+      }
+      if (key == "envInjections") part.tendency = Tendency::grants;
+      if (key == "unenforced" || key == "notCovered") {  // nobody holds it
+        part.tendency = Tendency::grants;
+        part.is_statement = true;
+      }
+      if (key == "assertions") part.tendency = assertion_tendency(item, ids);
     }
-    return true;
   }
 
-  void add(std::string section, std::string words, Tendency tendency) {
-    out_.push_back({.section = std::move(section),
-                    .words = std::move(words),
-                    .tendency = tendency,
-                    .mount = {},
-                    .cause = {}});
+  // One of two with the same name may take the other's place.
+  static Tendency assertion_tendency(Value item, const std::map<std::string, std::size_t>& ids) {
+    constexpr std::array keys = std::to_array<std::string_view>({"id", "description", "validator"});
+    const std::string id = text_of(item, "id");
+    const bool is_known = !id.empty() && has_only(item, keys) && ids.at(id) == 1;
+    return is_known ? Tendency::restrains : Tendency::unknown;
   }
 
-  // How many words from there on are one option.
-  std::size_t length_at(const std::vector<std::string>& words, std::size_t at) const {
+  // ---- argv ----
+
+  std::optional<std::size_t> group_length(std::span<const std::string> words) const {
     for (auto length = lengths_.rbegin(); length != lengths_.rend(); ++length) {
-      if (*length > words.size() - at) continue;
-      const std::span some(words.begin() + static_cast<std::ptrdiff_t>(at), *length);
-      if (groups_.contains(join(some, std::string_view("\0", 1)))) return *length;
+      if (*length > words.size()) continue;
+      const auto some = words.first(*length);
+      if (groups_.contains(std::vector<std::string>(some.begin(), some.end()))) return *length;
     }
-    std::size_t end = at + 1;
-    while (end < words.size() && !words[end].starts_with('-')) ++end;
-    return end - at;
+    return std::nullopt;
   }
 
+  // What follows an option that is not known may be its operands, and what follows the options is
+  // a program: neither is judged.
   void take_argv(Value list) {
-    std::vector<std::string> words;
-    for (const Value word : list.elements()) words.emplace_back(word.text());
-    for (std::size_t at = 0; at < words.size();) {
-      const std::size_t length = length_at(words, at);
-      const auto first = words.begin() + static_cast<std::ptrdiff_t>(at);
-      out_.push_back(argv_part({first, first + static_cast<std::ptrdiff_t>(length)}));
-      at += length;
+    std::vector<std::string> all;
+    for (const Value word : list.elements()) all.emplace_back(word.text());
+    bool is_judged = true;
+    for (std::span<const std::string> words = all; !words.empty();) {
+      if (words[0] == "--" || !words[0].starts_with('-')) is_judged = false;
+      auto length = group_length(words);
+      if (!length && is_judged) length = option_length(target_, words);
+      if (!length) {
+        is_judged = false;
+        length = 1;
+        while (*length < words.size() && !words[*length].starts_with('-')) ++*length;
+      }
+      take_option(words.first(*length), is_judged);
+      words = words.subspan(*length);
     }
   }
+
+  void take_option(std::span<const std::string> words, bool is_judged) {
+    Part& part = add({"argv"}, "argv", shown_words(words), Tendency::unknown);
+    if (is_judged) judge(part, judge_option(target_, words));
+  }
+
+  static void judge(Part& part, Judgement judgement) {
+    part.tendency = judgement.tendency;
+    part.mount = std::move(judgement.mount);
+    part.may_hide = judgement.may_hide;
+  }
+
+  // ---- files and descriptors ----
 
   void take_files(Value list) {
+    std::map<std::string, std::size_t> seen;
     for (const Value file : list.elements()) {
       const auto name = file.is(Kind::object) ? file.find("name") : std::nullopt;
       if (!name || !name->is(Kind::string)) {
-        add("files", compact(file), Tendency::unknown);
+        add({"files"}, "files", file);
         continue;
       }
-      const std::string section = format("file {}", name->text());
+      add({"files"}, "files", *name);
+      // Of two with one name, it is not known which one is used.
+      PartPath path{"file", std::string(name->text()),
+                    std::to_string(seen[std::string(name->text())]++)};
       for (const Member member : file.members()) {
-        if (member.key.text() != "name") take_file(section, member);
+        if (member.key.text() != "name") take_file(path, member);
       }
     }
   }
 
-  void take_file(const std::string& section, Member member) {
+  void take_file(const PartPath& file, Member member) {
     const std::string_view key = member.key.text();
+    PartPath path = file;
+    path.emplace_back(key);
+    const std::string section = format("file {}", shown_name(file[1]));
     if (key == "contents" && member.value.is(Kind::string)) {
-      std::string_view text = member.value.text();
-      if (text.ends_with('\n')) {
-        text.remove_suffix(1);
-      } else {
-        add(section, "(its last line has no end)", Tendency::unknown);
-      }
-      for (const std::string_view line : EachPart(text, '\n')) {
-        out_.push_back(line_part(section, line));
-      }
+      take_lines(path, section, member.value.text());
     } else if (key == "base64" && member.value.is(Kind::string)) {
-      add(section, hash_words(sha256_hex(member.value.text())), Tendency::unknown);
+      add(path, section, hash_words(sha256_hex(member.value.text())), Tendency::unknown);
     } else {
-      add(section, format("{} {}", key, compact(member.value)), Tendency::unknown);
+      Part& part = add(path, section, member.value);
+      part.words = format("{} {}", key, part.words);
+    }
+  }
+
+  void take_lines(const PartPath& path, const std::string& section, std::string_view text) {
+    if (text.ends_with('\n')) {
+      text.remove_suffix(1);
+    } else {
+      PartPath end = path;
+      end.emplace_back("end");
+      add(std::move(end), section, "(its last line has no end)", Tendency::unknown);
+    }
+    for (const std::string_view line : EachPart(text, '\n')) {
+      judge(add(path, section, std::string(line), Tendency::unknown), judge_line(path[1], line));
     }
   }
 
   void take_descriptors(Value list) {
+    std::map<std::string, std::size_t> seen;
     for (const Value each : list.elements()) {
       const auto purpose = each.is(Kind::object) ? each.find("purpose") : std::nullopt;
-      const std::string section =
-          format("descriptor {}", purpose ? compact(*purpose) : std::string("without a purpose"));
-      if (!each.is(Kind::object)) {
-        add(section, compact(each), Tendency::unknown);
+      if (!purpose || !purpose->is(Kind::string)) {
+        add({"descriptors"}, "descriptors", each);
         continue;
       }
-      for (const Member member : each.members()) take_descriptor(section, member);
+      add({"descriptors"}, "descriptors", *purpose);
+      const PartPath path{"descriptor", std::string(purpose->text()),
+                          std::to_string(seen[std::string(purpose->text())]++)};
+      for (const Member member : each.members()) {
+        if (member.key.text() != "purpose") take_descriptor(path, member);
+      }
     }
   }
 
-  void take_descriptor(const std::string& section, Member member) {
+  void take_descriptor(PartPath path, Member member) {
     const std::string_view key = member.key.text();
-    if (key == "purpose") return;
+    const std::string section = format("descriptor {}", shown_name(path[1]));
+    path.emplace_back(key);
     if (key == "base64" && member.value.is(Kind::string)) {
-      add(section, hash_words(sha256_hex(member.value.text())), Tendency::unknown);
+      add(path, section, hash_words(sha256_hex(member.value.text())), Tendency::unknown);
     } else if (key == "names" && is_texts(member.value)) {
       for (const Value name : member.value.elements()) {
-        add(section, std::string(name.text()), Tendency::grants);
+        add(path, section, name).tendency = Tendency::grants;
       }
+      path.emplace_back("is a list");
+      add(path, section, "names", Tendency::unknown);
     } else {
-      add(section, format("{} {}", key, compact(member.value)), Tendency::unknown);
+      Part& part = add(path, section, member.value);
+      part.words = format("{} {}", key, part.words);
     }
   }
 
-  void take_plan(Value plan) {
-    for (const Member member : plan.members()) {
-      const std::string section = format("plan {}", member.key.text());
-      const bool is_words = member.key.text() == "server" || member.key.text() == "holes";
-      take_nested(section, member.value, is_words ? Tendency::words : Tendency::unknown);
+  // ---- plan ----
+
+  static std::string shown_path(const PartPath& path) {
+    std::string out;
+    for (const std::string& name : path) {
+      if (!out.empty()) out += ' ';
+      out += shown_name(name);
     }
+    return out;
   }
 
   // Members of an object by their names, items of a list each by itself. As deep as a document.
-  void take_nested(const std::string& section, Value value,  // NOLINT(misc-no-recursion)
-                   Tendency tendency) {
+  void take_nested(const PartPath& path, Value value) {  // NOLINT(misc-no-recursion)
+    const std::string section = shown_path(path);
     if (value.is(Kind::object)) {
+      add(path, section, "(an object)", Tendency::unknown).identity = "{}";
       for (const Member member : value.members()) {
-        take_nested(format("{} {}", section, member.key.text()), member.value, tendency);
+        PartPath inner = path;
+        inner.emplace_back(member.key.text());
+        take_nested(inner, member.value);
       }
     } else if (value.is(Kind::array)) {
-      for (const Value item : value.elements()) take_item(section, item, tendency);
-    } else if (section.ends_with(" base64")) {
-      add(section, hash_words(sha256_hex(value.text())), tendency);
+      add(path, section, "(a list)", Tendency::unknown).identity = "[]";
+      for (const Value item : value.elements()) take_item(path, section, item);
+    } else if (value.is(Kind::string) && path.back() == "base64") {
+      add(path, section, hash_words(sha256_hex(value.text())), Tendency::unknown);
     } else {
-      add(section, compact(value), tendency);
+      const bool is_told = section == "plan server name" || section == "plan server version";
+      Part& part = add(path, section, value);
+      if (is_told && value.is(Kind::string)) part.tendency = Tendency::words;
     }
   }
 
-  void take_item(const std::string& section, Value item, Tendency tendency) {
-    add(section, compact(item), tendency == Tendency::unknown ? plan_tendency(section) : tendency);
-    if (section != "plan mounts" || !item.is(Kind::object)) return;
-    const auto kind = item.find("kind");
-    const auto target = item.find("target");
-    if (!kind || kind->text() != "bind" || !target || !target->is(Kind::string)) return;
-    out_.back().mount = target->text();
-    out_.back().tendency = Tendency::grants;
+  void take_item(const PartPath& path, const std::string& section, Value item) {
+    Part& part = add(path, section, item);
+    part.identity = format("item {}", part.identity);
+    part.tendency = plan_tendency(section);
+    if (is_kept_name(section, item)) part.tendency = Tendency::restrains;
+    if (!item.is(Kind::object)) return;
+    if (section == "plan network rules" || section == "plan seals") {
+      part.words = exact_rule(item);
+      part.identity = format("item {}", part.words);
+      part.host = host_of(text_of(item, "capability"));
+    }
+    if (section != "plan mounts") return;
+    constexpr std::array keys =
+        std::to_array<std::string_view>({"kind", "target", "access", "ifPresent", "directory"});
+    part.mount = text_of(item, "target");
+    if (text_of(item, "kind") != "bind" || part.mount.empty()) return;
+    part.tendency = Tendency::grants;
+    part.may_hide = !has_only(item, keys);
   }
 
+  std::string target_;
   const Groups& groups_;
   std::vector<Part>& out_;
   std::vector<std::size_t> lengths_;
@@ -286,30 +404,26 @@ class Taker {
 
 }  // namespace
 
-std::string shown_words(std::span<const std::string_view> words) {
+std::vector<Part> parts_of(const text::Document& artifact, const Groups& groups) {
+  std::vector<Part> out;
+  Taker taker(provenance_of(artifact, "target"), groups, out);
+  for (const Member member : artifact.root().members()) taker.take(member);
+  return out;
+}
+
+std::string shown_words(std::span<const std::string> words) {
   std::string out;
-  for (const std::string_view word : words) {
+  for (const std::string& word : words) {
     if (!out.empty()) out += ' ';
     const bool is_plain = !word.empty() && std::ranges::none_of(word, [](char c) {
       return is_space(c) || is_control(c) || c == '"' || c == '\\';
     });
-    if (is_plain) {
-      out += word;
-      continue;
-    }
-    text::JsonWriter json(text::JsonWriter::Style::compact);
-    json.string(word);
-    out += std::move(json).take();
+    out += is_plain ? word : exact(word);
   }
   return out;
 }
 
-std::vector<Part> parts_of(const text::Document& artifact, const Groups& groups) {
-  std::vector<Part> out;
-  Taker taker(groups, out);
-  for (const Member member : artifact.root().members()) taker.take(member);
-  return out;
-}
+PartPath lines_path(std::string_view file) { return {"file", std::string(file), "0", "contents"}; }
 
 bool is_artifact(const text::Document& document) {
   const Value root = document.root();

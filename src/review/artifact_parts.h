@@ -6,7 +6,8 @@
 //   grants}
 //
 // Nothing is left out but `provenance` and places in a manifest: a key that is not known is a part,
-// too.
+// too, and so is a key that is there with nothing in it. Where a part stands is a list of names and
+// never one text: a key called "file a" is not the file a.
 #pragma once
 
 #include <set>
@@ -15,17 +16,10 @@
 #include <string_view>
 #include <vector>
 
+#include "review/artifact_words.h"
 #include "text/document.h"
 
 namespace capgate::review {
-
-// What a part does to the server, as far as its words say it.
-enum class Tendency : unsigned char {
-  grants,     // with it the server may do more
-  restrains,  // with it the server may do less
-  unknown,
-  words,  // it is for people and changes nothing
-};
 
 // Why a part of an artifact that was just made is there.
 struct PartCause {
@@ -34,22 +28,27 @@ struct PartCause {
   std::string reason;      // "base system, read-only"
 };
 
+// Where a part stands: {"argv"}, {"file", "squid.conf", "0", "contents"}, {"plan", "mounts"}.
+using PartPath = std::vector<std::string>;
+
 struct Part {
-  std::string section;  // "argv", "file squid.conf", "egress"
-  std::string words;
+  PartPath path;
+  std::string section;   // the path for people: "argv", "file squid.conf"
+  std::string words;     // for people
+  std::string identity;  // of the same path no two different parts have the same
   Tendency tendency = Tendency::unknown;
-  std::string mount;  // the path inside where it mounts something of the host, or empty
-  PartCause cause;    // of none that was read from a file
+  std::string mount = {};     // the path inside where it mounts something, or empty
+  std::string host = {};      // that a rule of the network is for, or empty
+  bool may_hide = false;      // a grant that may keep something else out of sight
+  bool is_statement = false;  // what the artifact says of itself; true only of one just made
+  PartCause cause = {};       // of none that was read from a file
 };
 
-// Which words of argv are one option with its values, joined by '\0'.
-using Groups = std::set<std::string, std::less<>>;
+// Which words of argv are one option with its values.
+using Groups = std::set<std::vector<std::string>>;
 
-// Where no group is known, an option ends where the next word begins with '-'.
+// Where an option is neither in a group nor known, nothing that follows it in argv is judged.
 [[nodiscard]] std::vector<Part> parts_of(const text::Document& artifact, const Groups& groups);
-
-// The words of one part of argv, so that no two lists of words read the same.
-[[nodiscard]] std::string shown_words(std::span<const std::string_view> words);
 
 [[nodiscard]] bool is_artifact(const text::Document& document);
 
@@ -58,5 +57,11 @@ using Groups = std::set<std::string, std::less<>>;
 
 // The options of the provenance, each "NAME VALUE".
 [[nodiscard]] std::vector<std::string> options_of(const text::Document& artifact);
+
+// The words of one option for people; no two lists of words read the same.
+[[nodiscard]] std::string shown_words(std::span<const std::string> words);
+
+// The path of the lines of a file, which a name stands for once.
+[[nodiscard]] PartPath lines_path(std::string_view file);
 
 }  // namespace capgate::review

@@ -28,9 +28,11 @@ constexpr Rule rules[] = {
      .detail = "The server as a whole may do no more than before, but this tool may."},
     {.id = "DIFF_ARTIFACT",
      .level = Level::error,
-     .summary = "A compiled policy has what its manifest does not cause, or differs from it.",
-     .detail = "Compile the manifest again and use what comes out. A difference of which nobody "
-               "can say what it does counts as a wider policy."},
+     .summary = "A compiled policy has what its manifest does not cause, or an entry of "
+                "capgate.yaml runs something else.",
+     .detail = "Compile the manifest again and use what comes out; of an entry, approve what runs "
+               "and where it is not confined. A difference of which nobody can say what it does "
+               "counts as a wider policy."},
     {.id = "DIFF_BESIDE",
      .level = Level::note,
      .summary = "Something beside the permissions changed: a command, a secret, a hash.",

@@ -38,6 +38,20 @@ class Sources(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
+    def compile_accepting(self, target, words):
+        """Compiles, and accepts what this target cannot enforce."""
+        accepted = []
+        split = words.index("--") if "--" in words else len(words)
+        while True:
+            done = launch.capgate("compile", "notes.json", "--target", target, "--json", *accepted,
+                                  *words[:split], *words[split:], cwd=self.tree.root)
+            if done.returncode == 0:
+                return json.loads(done.stdout)
+            self.assertEqual(done.returncode, MISTAKES, done.stdout + done.stderr)
+            for mistake in json.loads(done.stdout)["diagnostics"]:
+                self.assertIn("--accept-unenforced", mistake["help"])
+                accepted += ["--accept-unenforced", mistake["help"].split("'")[1]]
+
     def diff(self, *words, **options):
         options.setdefault("cwd", self.tree.root)
         return launch.capgate("diff", *words, **options)
@@ -60,24 +74,18 @@ class Artifact(Sources):
         self.assertEqual(names, set(TARGETS))
         for target, words in TARGETS.items():
             with self.subTest(target=target):
-                self.write("artifact.json", self.compile_accepting(target, words))
-                for pair in (("artifact.json", "notes.json"), ("notes.json", "artifact.json")):
-                    code, said = self.said(*pair)
-                    self.assertEqual((code, said["changed"], said["wider"]), (SAME, False, False), self.parts(said))
-
-    def compile_accepting(self, target, words):
-        """Compiles, and accepts what this target cannot enforce."""
-        accepted = []
-        split = words.index("--") if "--" in words else len(words)
-        while True:
-            done = launch.capgate("compile", "notes.json", "--target", target, "--json", *accepted,
-                                  *words[:split], *words[split:], cwd=self.tree.root)
-            if done.returncode == 0:
-                return json.loads(done.stdout)
-            self.assertEqual(done.returncode, MISTAKES, done.stdout + done.stderr)
-            for mistake in json.loads(done.stdout)["diagnostics"]:
-                self.assertIn("--accept-unenforced", mistake["help"])
-                accepted += ["--accept-unenforced", mistake["help"].split("'")[1]]
+                artifact = self.compile_accepting(target, words)
+                self.write("artifact.json", artifact)
+                code, said = self.said("artifact.json", "notes.json")
+                self.assertEqual((code, said["changed"], said["wider"]), (SAME, False, False), self.parts(said))
+                expected = []
+                for name, value in artifact["provenance"]["options"].items():
+                    shown = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+                    expected += ["--expect", f"{name} {shown}"]
+                for capability in artifact["unenforced"]:
+                    expected += ["--expect", f"unenforced {capability}"]
+                code, said = self.said("notes.json", "artifact.json", *expected)
+                self.assertEqual((code, said["changed"], said["wider"]), (SAME, False, False), self.parts(said))
 
     def check_both_ways(self, artifact, part, words):
         """An artifact that grants more: as the new side wider, as the old one not what it was."""
@@ -375,22 +383,67 @@ class Config(Sources):
         self.tree.file("none.yaml", text.replace("NAME", "no-such-entry"))
         self.assertEqual(self.diff("one.yaml", "none.yaml").returncode, UNREADABLE)
 
-    def test_another_command_is_told_and_no_widening(self):
+    def test_another_command_or_source_differs(self):
         code, said, servers = self.changed(
             CONFIG.replace("[notes-server]", "[evil, 'a b']").replace("cmd:pass show github", "env:OTHER"))
-        self.assertEqual((code, said["changed"], said["wider"]), (SAME, True, False))
+        self.assertEqual((code, said["changed"], said["wider"]), (WIDENED, True, True))
         [command] = servers["notes"]["parts"]
         self.assertEqual((command["kind"], command["part"], command["before"], command["after"]),
-                         ("told", "command", "notes-server", 'evil "a b"'))
+                         ("differs", "command", "notes-server", 'evil "a b"'))
         [secret] = servers["github"]["parts"]
-        self.assertEqual((secret["part"], secret["after"]), ("secrets", "TOKEN=env:OTHER"))
+        self.assertEqual((secret["kind"], secret["part"], secret["after"]), ("differs", "secrets", "TOKEN=env:OTHER"))
         done = self.diff("old/capgate.yaml", "new/capgate.yaml")
         self.assertIn('  ~ command: notes-server -> evil "a b"', done.stdout.splitlines())
         done = self.diff("old/capgate.yaml", "new/capgate.yaml", "--markdown")
-        self.assertIn('- changed: `command: notes-server -> evil "a b"`', done.stdout)
+        self.assertIn('`command: notes-server -> evil "a b"`', done.stdout)
         done = self.diff("old/capgate.yaml", "new/capgate.yaml", "--sarif")
-        self.assertEqual({each["ruleId"] for each in json.loads(done.stdout)["runs"][0]["results"]}, {"DIFF_BESIDE"})
-        self.assertEqual(self.diff("old/capgate.yaml", "new/capgate.yaml", "--strict").returncode, WIDENED)
+        self.assertEqual(len(json.loads(done.stdout)["runs"][0]["results"]), 2)
+
+    def check_wider(self, old, new, *expected):
+        self.tree.file("a.yaml", f"servers: {{{old}}}\n")
+        self.tree.file("b.yaml", f"servers: {{{new}}}\n")
+        code, said = self.said("a.yaml", "b.yaml")
+        self.assertEqual((code, said["wider"]), (WIDENED, True), said)
+        parts = [(each["kind"], each["part"]) for server in said["servers"] for each in server["parts"]]
+        self.assertLessEqual(set(expected), set(parts))
+
+    def test_what_runs_outside_is_wider(self):
+        server = 'gh: {command: [gh], capabilities: ["env:inject:TOKEN"], secrets: {TOKEN: "%s"}}'
+        for old, new in (("env:TOKEN", "cmd:evil"), ("cmd:pass show a", "cmd:pass show b"), ("env:TOKEN", "file:/a"),
+                         ("file:/a", "file:/b"), ("cmd:a", "cmd?ttl=60:a"), ("cmd:a", "file:/a")):
+            with self.subTest(old=old, new=new):
+                self.check_wider(server % old, server % new, ("widened", "secrets"))
+        self.check_wider("gh: {command: [gh]}", 'gh: {command: [gh], secrets: {TOKEN: "cmd:evil"}}',
+                         ("widened", "secrets"))
+        self.check_wider("gh: {command: [gh]}", 'gh: {command: [gh], secrets: {TOKEN: "env:A"}}',
+                         ("differs", "secrets"))
+
+    def test_the_end_of_a_confinement_is_wider(self):
+        self.check_wider("gh: {command: [gh], sandbox: {network: false}}",
+                         "gh: {command: [gh], sandbox: {enabled: false, network: false}}", ("widened", "enabled"))
+        self.check_wider("gh: {command: [gh]}", 'gh: {url: "https://evil.test/mcp"}', ("widened", "url"))
+        for new in ("https://b.test/mcp", "https://a.test/mcp?key=other", "https://u@a.test/mcp"):
+            self.check_wider('gh: {url: "https://a.test/mcp"}', f'gh: {{url: "{new}"}}', ("widened", "url"))
+        self.check_wider('gh: {url: "https://a.test/mcp?key=hidden1"}', 'gh: {url: "https://a.test/mcp?key=hidden2"}',
+                         ("widened", "url"))
+        self.assertNotIn("hidden", self.diff("a.yaml", "b.yaml").stdout)
+        self.assertEqual(self.diff("a.yaml", "a.yaml").returncode, SAME)
+
+    def test_a_new_server_without_permissions(self):
+        self.check_wider("a: {command: [x]}", 'a: {command: [x]}, b: {command: [y], secrets: {TOKEN: "cmd:evil"}}',
+                         ("widened", "secrets"), ("told", "command"))
+        self.check_wider("a: {command: [x]}", 'a: {command: [x]}, b: {url: "https://evil.test/"}', ("widened", "url"))
+        self.tree.file("b.yaml", "servers: {a: {command: [x]}, b: {command: [y]}}\n")
+        self.assertEqual(self.diff("a.yaml", "b.yaml").returncode, SAME)
+        self.assertEqual(self.diff("b.yaml", "a.yaml").returncode, SAME)
+
+    def test_what_ends_outside_is_told(self):
+        self.tree.file("a.yaml", 'servers: {gh: {command: [gh], secrets: {TOKEN: "cmd:a"}, '
+                                 'sandbox: {enabled: false, network: false}}}\n')
+        self.tree.file("b.yaml", "servers: {gh: {command: [gh], sandbox: {network: false}}}\n")
+        code, said = self.said("a.yaml", "b.yaml")
+        self.assertEqual((code, [each[:2] for each in self.parts(said)]),
+                         (SAME, [("told", "secrets"), ("told", "enabled")]))
 
     def test_a_server_that_is_new_or_gone(self):
         code, _, servers = self.changed(CONFIG.replace("  notes:", "  memos:"))
