@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/ranges.h"
+#include "core/limits.h"
 #include "core/rights.h"
 #include "core/sensitive.h"
+#include "core/symbolic.h"
 
 namespace capgate::core {
 namespace {
@@ -27,18 +29,6 @@ auto key_of(const Granted<FsCapability>& grant) {
 std::string_view parent_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
-}
-
-std::string_view below(std::string_view path, std::string_view above) {
-  return path.substr(above == "/" ? 0 : above.size());
-}
-
-// As in a merge of files: a credential, or a file that stays as it is inside a grant, is opened by
-// its own grant alone, not by one above it that does not name it.
-bool is_held_back(std::string_view path, std::string_view above, std::string_view home) {
-  const CredentialPath* entry = credential_at(path, home);
-  if (entry != nullptr && entry != credential_at(above, home)) return true;
-  return is_held_name(below(path, above));
 }
 
 FileRights rights_at(Layers held, std::string_view base, std::string_view glob) {
@@ -123,7 +113,7 @@ bool any_cover(const Endpoint& endpoint, Use use) {
   using Kind = HostPattern::Kind;
   const HostPattern& host = endpoint.host;
   if (both_ports(host)) return true;
-  if (names_private_endpoint(host) || host.kind == Kind::any) return false;
+  if (may_be_private(host) || host.kind == Kind::any) return false;
   if (host.kind == Kind::name || host.kind == Kind::subdomains) {
     const std::string_view name = host.text;
     for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
@@ -162,9 +152,10 @@ class Question {
   bool operator()(const FsCapability& fs) const {
     const PathPattern& path = fs.path;
     const FileRights wanted = rights_of(fs.actions);
-    const FileRights above = rights_below(held_, path.base);
+    const bool by_own_alone = may_be_held_back(path, held_.front()->home());
+    const FileRights above = by_own_alone ? FileRights{} : rights_below(held_, path.base);
     if ((above | rights_at(held_, path.base, path.glob)).covers(wanted)) return true;
-    return path.shape == Shape::entries &&
+    return path.shape == Shape::entries && !has_stand_in(path.glob) &&
            (above | rights_at(held_, path.base, "*")).covers(wanted);
   }
 
@@ -212,7 +203,7 @@ class Question {
   bool operator()(const ClockCapability& clock) const { return has(&Policy::clocks, clock); }
 
   bool operator()(const LimitCapability& limit) const {
-    const auto own = limit_of(held_, limit.kind);
+    const auto own = limit_kept(held_, limit.kind);
     return !own || own->value >= limit.value;
   }
   bool operator()(const AssertCapability&) const { return true; }  // a promise grants nothing
@@ -280,6 +271,7 @@ const Granted<FsCapability>* Holdings::find(std::string_view base, std::string_v
 
 const Granted<FsCapability>* Holdings::nearest(const PathPattern& path) const {
   if (const auto* same = find(path.base, path.glob)) return same;
+  if (may_be_held_back(path, home_)) return nullptr;
   for (std::string_view above = path.base;; above = parent_of(above)) {
     const auto* grant = find(above, "");
     if (grant != nullptr && above != "/tmp") {
@@ -355,6 +347,11 @@ std::optional<LimitCapability> limit_of(Layers held, LimitCapability::Kind kind)
     if (own != nullptr && (!largest || largest->value < own->value)) largest = *own;
   }
   return largest;
+}
+
+std::optional<LimitCapability> limit_kept(Layers held, LimitCapability::Kind kind) {
+  const auto stated = limit_of(held, kind);
+  return stated ? stated : default_limit(kind);
 }
 
 const AssertCapability* assertion_of(Layers held, std::string_view id) {

@@ -6,6 +6,7 @@
 
 #include "core/rights.h"
 #include "core/sensitive.h"
+#include "core/symbolic.h"
 
 namespace capgate::core {
 namespace {
@@ -58,7 +59,10 @@ class FileMerger {
     const FileRights own = rights_of(grant.capability.actions);
     const FileRights inherited =
         parents_.empty() ? FileRights{} : rights_of(at(parents_.back()).capability.actions);
-    const bool held_back = !parents_.empty() && is_held_back(path.base);
+    const bool held_back =
+        !parents_.empty() &&
+        (is_held_back(path.base, at(parents_.back()).capability.path.base, home_) ||
+         may_be_held_back(path, home_));
     if (!parents_.empty() && inherited.covers(own) && !held_back) {
       append(at(parents_.back()).origins, grant.origins);
       return;
@@ -81,15 +85,6 @@ class FileMerger {
  private:
   Grant& at(std::size_t index) { return out_[index]; }
 
-  // True if the path is a credential, or below one, or a file that stays as it is inside a grant,
-  // and the grant above it does not name it: then only its own grant opens it.
-  bool is_held_back(std::string_view path) {
-    const std::string_view above = at(parents_.back()).capability.path.base;
-    const CredentialPath* entry = credential_at(path, home_);
-    if (entry != nullptr && entry != credential_at(above, home_)) return true;
-    return is_held_name(path.substr(above.size()));
-  }
-
   // "/d/*" sorts before every other glob of /d, so it is still at hand if it was kept.
   Grant* covering_star(const Grant& grant, FileRights own) {
     const PathPattern& path = grant.capability.path;
@@ -98,7 +93,7 @@ class FileMerger {
       star_ = out_.size();
       return nullptr;
     }
-    if (star_ >= out_.size()) return nullptr;
+    if (star_ >= out_.size() || has_stand_in(path.glob)) return nullptr;
     Grant& star = out_[star_];
     const bool covers =
         star.capability.path.base == path.base && rights_of(star.capability.actions).covers(own);

@@ -77,6 +77,11 @@ struct StartupPath {
 // /root is an entry for everyone but the one whose home it is.
 [[nodiscard]] const CredentialPath* credential_at(std::string_view path, std::string_view home);
 
+// True if a grant of the directory `above` does not open `path`, which is at or below it: a
+// credential that `above` is not part of, or a held name. Only its own grant opens it.
+[[nodiscard]] bool is_held_back(std::string_view path, std::string_view above,
+                                std::string_view home);
+
 // A credential path strictly below a granted directory, spelled out as an absolute path.
 struct HiddenPath {
   std::string path;
