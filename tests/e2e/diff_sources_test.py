@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import resource
 import subprocess
 import unittest
 
@@ -463,6 +464,24 @@ class Lock(Sources):
             done = self.diff("capgate.lock", "more.json", option)
             self.assertEqual(done.returncode, WIDENED)
             self.assertIn("fs:write:$", done.stdout)
+
+
+class Cost(Sources):
+    def seconds(self, count):
+        """Of the processor, which others that are busy do not add to; the least of three."""
+        for name, more in (("old.yaml", ""), ("new.yaml", ', "exec:spawn:git"')):
+            lines = [f'  s{i}:\n    command: [node, x]\n    capabilities: ["fs:read:/w/{i}"{more}]\n'
+                     for i in range(count)]
+            self.tree.file(name, "servers:\n" + "".join(lines))
+        times = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.assertEqual(self.diff("old.yaml", "new.yaml").returncode, 5)
+            times.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        return min(times)
+
+    def test_many_entries_cost_about_as_much_more(self):
+        self.assertLess(self.seconds(4000) / self.seconds(500), 24, "eight times as many")
 
 
 if __name__ == "__main__":
