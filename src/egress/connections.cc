@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "egress/io.h"
+#include "egress/loopback.h"
 
 namespace capgate::egress {
 namespace {
@@ -79,7 +80,7 @@ core::HostPattern Connections::host_behind(const Address& to, std::uint16_t port
   if (!name.empty()) {
     if (auto host = core::parse_host(name)) return *std::move(host);
   }
-  return meant_by(policy_, to_host(to), port);
+  return host_meant(policy_, to_host(to), port);
 }
 
 bool Connections::is_allowed(Attempt& attempt) {

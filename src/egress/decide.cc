@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "base/assert.h"
 #include "egress/policy.h"
@@ -154,16 +153,6 @@ bool is_name_allowed(const Policy& policy, const HostPattern& name) {
          std::ranges::any_of(policy.rules, [&](const Rule& rule) {
            return core::matches(rule.connect.endpoint.host, name);
          });
-}
-
-core::HostPattern meant_by(const Policy& policy, const core::HostPattern& host,
-                           std::uint16_t port) {
-  if (!core::is_localhost_address(host)) return host;
-  auto localhost = core::parse_host("localhost");
-  if (localhost && decide(policy, {.host = *localhost, .port = port}).is_allowed()) {
-    return *std::move(localhost);
-  }
-  return host;
 }
 
 bool must_speak_first(const Verdict& verdict) { return verdict.client_speaks_first; }

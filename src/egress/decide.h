@@ -98,12 +98,6 @@ struct Verdict {
 // True if some rule could allow the name on some port: whether DNS answers for it.
 [[nodiscard]] bool is_name_allowed(const Policy& policy, const core::HostPattern& name);
 
-// What a program means by an address that it connects to: localhost where that is one of its
-// addresses and a rule lets the program reach it by name, else the address. Other hosts are
-// themselves.
-[[nodiscard]] core::HostPattern meant_by(const Policy& policy, const core::HostPattern& host,
-                                         std::uint16_t port);
-
 // True if the broker must see what the client says before it dials: ports 80 and 443 without
 // proto=tcp, rules with proto=tls, proto=http, methods= or paths=, and endpoints where TLS is
 // terminated. On others the server may speak first.

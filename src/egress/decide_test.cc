@@ -56,19 +56,6 @@ TEST(Decide, CoversTheEndpointsOfTheVectorFile) {
   EXPECT_GE(asked, 80);
 }
 
-TEST(Decide, AnAddressOfLocalhostMeansTheNameWhereARuleHasIt) {
-  const auto meant = [](const std::string& rule, std::string_view host) {
-    return meant_by(policy_of({rule}), host_of(std::string(host)), 5000).text;
-  };
-  EXPECT_EQ(meant("localhost:5000", "127.0.0.1"), "localhost");
-  EXPECT_EQ(meant("localhost", "::1"), "localhost");
-  EXPECT_EQ(meant("localhost:5001", "127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(meant("127.0.0.1:5000", "127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(meant("*", "127.0.0.1"), "127.0.0.1");
-  EXPECT_EQ(meant("localhost:5000", "127.0.0.2"), "127.0.0.2");
-  EXPECT_EQ(meant("localhost:5000", "a.test"), "a.test");
-}
-
 // ---- Properties ------------------------------------------------------------------------------
 
 core::HostPattern some_host() {

@@ -13,6 +13,7 @@
 #include "core/scope.h"
 #include "core/sensitive.h"
 #include "egress/decide.h"
+#include "egress/loopback.h"
 #include "egress/policy.h"
 #include "sandbox/egress_policy.h"
 #include "sandbox/holes.h"
@@ -359,7 +360,7 @@ std::expected<Answer, Refusal> why_path(const Asked& asked, const PathQuestion& 
 
 Answer why_host(const Asked& asked, const core::Endpoint& endpoint) {
   const egress::Policy policy = egress_policy(asked.plan, {.sandbox = "", .policy_hash = ""});
-  egress::Flow flow{.host = egress::meant_by(policy, endpoint.host, *endpoint.port),
+  egress::Flow flow{.host = egress::host_meant(policy, endpoint.host, *endpoint.port),
                     .port = *endpoint.port};
   using Kind = core::HostPattern::Kind;
   if (endpoint.host.kind == Kind::ipv4 || endpoint.host.kind == Kind::ipv6) {
