@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <list>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 
 #include "base/format.h"
 #include "base/ranges.h"
@@ -58,18 +60,36 @@ std::vector<Pair> pair_up(const Servers& before, const Servers& after) {
     return {{&before.front(), &after.front()}};
   }
   std::vector<Pair> out;
-  const auto find = [](const Servers& in, const std::string& name) -> const DiffServer* {
-    const auto it = std::ranges::find(in, name, &DiffServer::name);
-    return it == in.end() ? nullptr : &*it;
+  const auto by_name = [](const Servers& side) {
+    std::unordered_map<std::string_view, const DiffServer*> found;
+    for (const DiffServer& server : side) found.emplace(server.name, &server);
+    return found;
   };
-  for (const DiffServer& server : before) out.push_back({&server, find(after, server.name)});
+  const auto old = by_name(before);
+  const auto now = by_name(after);
+  for (const DiffServer& server : before) {
+    const auto it = now.find(server.name);
+    out.push_back({&server, it == now.end() ? nullptr : it->second});
+  }
   for (const DiffServer& server : after) {
-    if (find(before, server.name) == nullptr) out.push_back({nullptr, &server});
+    if (!old.contains(server.name)) out.push_back({nullptr, &server});
   }
   std::ranges::sort(out, {}, [](const Pair& pair) {
     return std::string_view((pair.after != nullptr ? pair.after : pair.before)->name);
   });
   return out;
+}
+
+// A server that is gone does nothing, so a bound that went with it lets nothing more happen.
+void forget_wider(core::ManifestDiff& change) {
+  const auto is_wider = [](const core::GrantChange& each) {
+    return each.kind == core::GrantChange::Kind::widened;
+  };
+  std::erase_if(change.server, is_wider);
+  for (core::ToolChange& tool : change.tools) std::erase_if(tool.changes, is_wider);
+  std::erase_if(change.tools, [](const core::ToolChange& tool) {
+    return tool.presence == core::ToolChange::Presence::every && tool.changes.empty();
+  });
 }
 
 class Comparer {
@@ -87,6 +107,7 @@ class Comparer {
       const Loaded& loaded = (is_after ? pair.after : pair.before)->loaded;
       return std::unexpected(report(change.error().mistakes, loaded.source(), arguments_, output_));
     }
+    if (pair.after == nullptr) forget_wider(*change);
     review::ShownServer out = review::show({.name = (pair.after ? pair.after : pair.before)->name,
                                             .before = side(pair.before),
                                             .after = side(pair.after),
@@ -100,15 +121,23 @@ class Comparer {
  private:
   review::DiffSide side(const DiffServer* server) {
     if (server == nullptr) return {};
-    const Source* source = nullptr;
-    if (server->has_places) source = &sources_.emplace_back(server->loaded.source());
+    const Source* source = server->has_places ? &source_of(server->loaded) : nullptr;
     return {.manifest = &server->loaded.manifest, .source = source, .file = server->file};
   }
 
+  // The entries of a config stand in one text, whose lines are counted once.
+  const Source& source_of(const Loaded& loaded) {
+    const Key key(loaded.document->source().data(), loaded.name);
+    auto it = sources_.find(key);
+    if (it == sources_.end()) it = sources_.emplace(key, loaded.source()).first;
+    return it->second;
+  }
+
+  using Key = std::pair<const char*, std::string>;
   const Arguments& arguments_;
   const core::Symbols& symbols_;
   Output& output_;
-  std::list<Source> sources_;
+  std::map<Key, Source> sources_;
 };
 
 std::vector<std::string> used_variables(const Servers& before, const Servers& after) {

@@ -33,7 +33,7 @@ TEST(Narrow, LessIsNotBeyond) {
                    {"net:connect:a.example:80?methods=GET"}),
             "");
   EXPECT_EQ(beyond({"limit:memory:1G"}, {"limit:memory:512M"}), "");
-  EXPECT_EQ(beyond({}, {"limit:memory:512M"}), "") << "a limit where there was none";
+  EXPECT_EQ(beyond({}, {"limit:memory:512M"}), "") << "less than the default";
   EXPECT_EQ(beyond({"env:read:LANG", "exec:spawn:git"}, {"exec:spawn:git"}), "");
 }
 
@@ -46,6 +46,7 @@ TEST(Narrow, EachGrantBeyondIsNamed) {
   EXPECT_EQ(beyond({"net:connect:a.example:443"}, {"net:connect:a.example:80"}),
             "net:connect:a.example:80");
   EXPECT_EQ(beyond({"limit:memory:512M"}, {"limit:memory:1G"}), "limit:memory:1G");
+  EXPECT_EQ(beyond({}, {"limit:memory:64G"}), "limit:memory:64G") << "more than the default";
   EXPECT_EQ(beyond({"exec:spawn:git"}, {"exec:spawn:git?nestedSandbox=true"}),
             "exec:spawn:git?nestedSandbox=true");
 }

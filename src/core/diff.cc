@@ -163,16 +163,35 @@ GrantChange bound_change(Kind kind, const Granted<T>* before, const Granted<T>* 
   return change;
 }
 
+// The largest that is stated, with its place.
+const Granted<LimitCapability>* stated_limit(Layers held, LimitCapability::Kind kind) {
+  const Granted<LimitCapability>* largest = nullptr;
+  for (const Holdings* layer : held) {
+    for (const auto& own : layer->policy().limits) {
+      if (own.capability.kind != kind) continue;
+      if (largest == nullptr || largest->capability.value < own.capability.value) largest = &own;
+    }
+  }
+  return largest;
+}
+
+// No limit at all is the most.
+bool lets_more(Layers before, Layers after, LimitCapability::Kind kind) {
+  const auto old = limit_kept(before, kind);
+  const auto now = limit_kept(after, kind);
+  return old && (!now || now->value > old->value);
+}
+
 void add_limits(const Owner& owner, std::vector<GrantChange>& out) {
   const auto key = [](const LimitCapability& limit) { return limit.kind; };
   const auto compare = [&](const Granted<LimitCapability>* old,
                            const Granted<LimitCapability>* now) {
     const auto kind = (old != nullptr ? old : now)->capability.kind;
-    const auto before = limit_of(owner.held_before, kind);
-    const auto after = limit_of(owner.held_after, kind);
-    if (before == after) return;
-    const bool is_more = before && (!after || after->value > before->value);
-    out.push_back(bound_change(is_more ? Kind::widened : Kind::narrowed, old, now));
+    if (limit_kept(owner.held_before, kind) == limit_kept(owner.held_after, kind)) return;
+    const bool is_more = lets_more(owner.held_before, owner.held_after, kind);
+    out.push_back(bound_change(is_more ? Kind::widened : Kind::narrowed,
+                               stated_limit(owner.held_before, kind),
+                               stated_limit(owner.held_after, kind)));
   };
   for_each_bound(owner.before->policy.limits, owner.after->policy.limits, key, compare);
 }
@@ -273,9 +292,7 @@ class Comparison {
       if (!is_bound(change.subject())) {
         if (covers(old, change.subject())) change.kind = Kind::moved;
       } else if (const auto* limit = std::get_if<LimitCapability>(&change.subject())) {
-        const auto before = limit_of(old, limit->kind);
-        const auto after = limit_of(now, limit->kind);
-        if (!before || (after && after->value <= before->value)) change.kind = Kind::moved;
+        if (!lets_more(old, now, limit->kind)) change.kind = Kind::moved;
       } else if (const auto* promise = std::get_if<AssertCapability>(&change.subject())) {
         const AssertCapability* after = assertion_of(now, promise->id);
         if (is_same_promise(assertion_of(old, promise->id), after)) change.kind = Kind::moved;

@@ -27,7 +27,7 @@ struct GrantChange {
   Kind kind = Kind::widened;
   // Both where it is the same thing with another extent: a limit, fs:read that became fs:write, a
   // host that lost its methods=. A grant that is gone has no `after`, and neither has a bound that
-  // no longer holds.
+  // is no longer stated: of a limit the default holds then (core/limits.h), and is compared.
   std::optional<Capability> before;
   std::optional<Capability> after;
   // The declarations of subject(), in the manifest that has it.

@@ -198,14 +198,38 @@ TEST(Diff, LimitsAndPromisesHoldAServerBack) {
             "+limit:memory:1G > limit:memory:2G");
   EXPECT_EQ(changed({"limit:memory:2G"}, {"limit:memory:1G"}),
             "-limit:memory:2G > limit:memory:1G");
-  EXPECT_EQ(changed({"limit:memory:2G"}, {}), "+limit:memory:2G >");
-  EXPECT_EQ(changed({}, {"limit:memory:2G"}), "-> limit:memory:2G");
+  EXPECT_EQ(changed({"limit:cpu:50%"}, {}), "+limit:cpu:50% >");
+  EXPECT_EQ(changed({}, {"limit:cpu:50%"}), "-> limit:cpu:50%");
   EXPECT_EQ(changed({"limit:memory:1024M"}, {"limit:memory:1G"}), "");
   EXPECT_EQ(changed({"assert:a:\"x\""}, {}), "+assert:a:\"x\" >");
   EXPECT_EQ(changed({}, {"assert:a:\"x\""}), "-> assert:a:\"x\"");
   EXPECT_EQ(changed({"assert:a:\"x\""}, {"assert:a:\"y\""}), "+assert:a:\"x\" > assert:a:\"y\"");
   EXPECT_EQ(changed({"assert:fetch.block_rfc1918:\"x\""}, {"assert:fetch.block_rfc1918"}), "");
   EXPECT_EQ(changed({"assert:fetch.block_rfc1918"}, {}), "+assert:fetch.block_rfc1918 >");
+}
+
+TEST(Diff, ALimitThatNobodyStatesIsTheDefault) {
+  EXPECT_EQ(changed({}, {"limit:memory:64G"}), "+> limit:memory:64G");
+  EXPECT_EQ(changed({}, {"limit:pids:100000"}), "+> limit:pids:100000");
+  EXPECT_EQ(changed({}, {"limit:disk:100G"}), "+> limit:disk:100G");
+  EXPECT_EQ(changed({}, {"limit:files:100000"}), "+> limit:files:100000");
+  EXPECT_EQ(changed({}, {"limit:memory:1G"}), "-> limit:memory:1G");
+  EXPECT_EQ(changed({"limit:memory:64G"}, {}), "-limit:memory:64G >");
+  EXPECT_EQ(changed({"limit:memory:1G"}, {}), "+limit:memory:1G >");
+  EXPECT_EQ(changed({"limit:memory:2G"}, {}), "") << "as much as the default";
+  EXPECT_EQ(changed({}, {"limit:time:1h"}), "-> limit:time:1h") << "none by default";
+}
+
+TEST(Diff, OfATwoLayerLimitTheLargerHolds) {
+  const auto with = [](std::string server, Strings tool) {
+    Manifest manifest = of({{std::move(server)}, std::move(tool)});
+    manifest.declared.front().tool = Declared::whole_server;
+    return manifest;
+  };
+  const ManifestDiff change =
+      diff_of(with("limit:memory:1G", {}), with("limit:memory:1G", {"limit:memory:4G"}));
+  EXPECT_EQ(print(change.server), "+limit:memory:1G > limit:memory:4G");
+  EXPECT_EQ(print_tools(change), "t1[+limit:memory:1G > limit:memory:4G]");
 }
 
 TEST(Diff, PerTool) {

@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "base/ranges.h"
+#include "core/limits.h"
 #include "core/rights.h"
 #include "core/sensitive.h"
+#include "core/symbolic.h"
 
 namespace capgate::core {
 namespace {
@@ -115,7 +117,7 @@ bool any_cover(const Endpoint& endpoint, Use use) {
   using Kind = HostPattern::Kind;
   const HostPattern& host = endpoint.host;
   if (both_ports(host)) return true;
-  if (names_private_endpoint(host) || host.kind == Kind::any) return false;
+  if (may_be_private(host) || host.kind == Kind::any) return false;
   if (host.kind == Kind::name || host.kind == Kind::subdomains) {
     const std::string_view name = host.text;
     for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
@@ -154,9 +156,10 @@ class Question {
   bool operator()(const FsCapability& fs) const {
     const PathPattern& path = fs.path;
     const FileRights wanted = rights_of(fs.actions);
-    const FileRights above = rights_below(held_, path.base);
+    const bool by_own_alone = may_be_held_back(path, held_.front()->home());
+    const FileRights above = by_own_alone ? FileRights{} : rights_below(held_, path.base);
     if ((above | rights_at(held_, path.base, path.glob)).covers(wanted)) return true;
-    return path.shape == Shape::entries &&
+    return path.shape == Shape::entries && !has_stand_in(path.glob) &&
            (above | rights_at(held_, path.base, "*")).covers(wanted);
   }
 
@@ -204,7 +207,7 @@ class Question {
   bool operator()(const ClockCapability& clock) const { return has(&Policy::clocks, clock); }
 
   bool operator()(const LimitCapability& limit) const {
-    const auto own = limit_of(held_, limit.kind);
+    const auto own = limit_kept(held_, limit.kind);
     return !own || own->value >= limit.value;
   }
   bool operator()(const AssertCapability&) const { return true; }  // a promise grants nothing
@@ -272,6 +275,7 @@ const Granted<FsCapability>* Holdings::find(std::string_view base, std::string_v
 
 const Granted<FsCapability>* Holdings::nearest(const PathPattern& path) const {
   if (const auto* same = find(path.base, path.glob)) return same;
+  if (may_be_held_back(path, home_)) return nullptr;
   for (std::string_view above = path.base;; above = parent_of(above)) {
     const auto* grant = find(above, "");
     if (grant != nullptr && above != "/tmp") {
@@ -347,6 +351,11 @@ std::optional<LimitCapability> limit_of(Layers held, LimitCapability::Kind kind)
     if (own != nullptr && (!largest || largest->value < own->value)) largest = *own;
   }
   return largest;
+}
+
+std::optional<LimitCapability> limit_kept(Layers held, LimitCapability::Kind kind) {
+  const auto stated = limit_of(held, kind);
+  return stated ? stated : default_limit(kind);
 }
 
 const AssertCapability* assertion_of(Layers held, std::string_view id) {

@@ -62,16 +62,18 @@ class Holdings {
 // Policies that hold together, such as serverCapabilities and those of a tool.
 using Layers = std::span<const Holdings* const>;
 
-// For grants; and for a limit, whether the one that holds is as large or there is none. An
-// assertion grants nothing, so it is always covered.
+// For grants; and for a limit, whether the one that holds, stated or by default, is as large or
+// there is none. An assertion grants nothing, so it is always covered.
 [[nodiscard]] bool covers(Layers held, const Capability& grant);
 
 // The grant of the same thing with another extent, if there is one: fs:read for fs:write, the same
 // host with other methods.
 [[nodiscard]] std::optional<Capability> related(Layers held, const Capability& grant);
 
-// The limit of this kind that holds: the largest, or nothing.
+// The limit of this kind that is stated: the largest, or nothing.
 [[nodiscard]] std::optional<LimitCapability> limit_of(Layers held, LimitCapability::Kind kind);
+// The one that holds: what is stated, else the default (core/limits.h). Nothing: no limit at all.
+[[nodiscard]] std::optional<LimitCapability> limit_kept(Layers held, LimitCapability::Kind kind);
 [[nodiscard]] const AssertCapability* assertion_of(Layers held, std::string_view id);
 
 }  // namespace capgate::core

@@ -6,6 +6,7 @@
 
 #include "core/rights.h"
 #include "core/sensitive.h"
+#include "core/symbolic.h"
 
 namespace capgate::core {
 namespace {
@@ -58,8 +59,10 @@ class FileMerger {
     const FileRights own = rights_of(grant.capability.actions);
     const FileRights inherited =
         parents_.empty() ? FileRights{} : rights_of(at(parents_.back()).capability.actions);
-    const bool held_back = !parents_.empty() &&
-                           is_held_back(path.base, at(parents_.back()).capability.path.base, home_);
+    const bool held_back =
+        !parents_.empty() &&
+        (is_held_back(path.base, at(parents_.back()).capability.path.base, home_) ||
+         may_be_held_back(path, home_));
     if (!parents_.empty() && inherited.covers(own) && !held_back) {
       append(at(parents_.back()).origins, grant.origins);
       return;
@@ -90,7 +93,7 @@ class FileMerger {
       star_ = out_.size();
       return nullptr;
     }
-    if (star_ >= out_.size()) return nullptr;
+    if (star_ >= out_.size() || has_stand_in(path.glob)) return nullptr;
     Grant& star = out_[star_];
     const bool covers =
         star.capability.path.base == path.base && rights_of(star.capability.actions).covers(own);

@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "core/symbolic.h"
+
 namespace capgate::core {
 namespace {
 
@@ -21,7 +23,7 @@ class Index {
   Grant* find_cover(const Grant& grant) {
     const Endpoint& endpoint = grant.capability.endpoint;
     const HostPattern& host = endpoint.host;
-    if (!names_private_endpoint(host)) {
+    if (!may_be_private(host)) {
       if (Grant* found = find_host(HostPattern::Kind::any, "*", grant)) return found;
       if (host.kind == HostPattern::Kind::name || host.kind == HostPattern::Kind::subdomains) {
         if (Grant* found = find_suffix(grant)) return found;

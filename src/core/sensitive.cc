@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "core/path.h"
 #include "core/sensitive_tables.h"
+#include "core/symbolic.h"
 
 namespace capgate::core {
 namespace {
@@ -271,6 +272,7 @@ const CredentialPath* credential_at(std::string_view path, std::string_view home
 }
 
 bool is_held_back(std::string_view path, std::string_view above, std::string_view home) {
+  if (may_be_held_back(path, above, home)) return true;
   const CredentialPath* entry = credential_at(path, home);
   if (entry != nullptr && entry != credential_at(above, home)) return true;
   return is_held_name(path.substr(above == "/" ? 0 : above.size()));

@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "core/path.h"
 
 namespace capgate::core {
 namespace {
@@ -24,6 +25,12 @@ constexpr std::array<Spelling, 4> spellings = {{
     {.before = "CGUNBOUNDNAME0X", .after = "X0"},
 }};
 constexpr std::string_view common = "cgunbound";
+constexpr std::string_view common_upper = "CGUNBOUND";
+
+// What follows HOME, which is measured by its own.
+std::string_view without_home(std::string_view path, std::string_view home) {
+  return !home.empty() && is_at_or_below(path, home) ? path.substr(home.size()) : path;
+}
 
 bool starts_field(std::string_view text, std::string_view name) {
   const std::string variable = format("${{{}}}", name);
@@ -33,6 +40,24 @@ bool starts_field(std::string_view text, std::string_view name) {
 }
 
 }  // namespace
+
+bool has_stand_in(std::string_view text) {
+  return text.contains(common) || text.contains(common_upper);
+}
+
+bool may_be_private(const HostPattern& host) {
+  if (names_private_endpoint(host)) return true;
+  return has_stand_in(std::string_view(host.text).substr(host.text.rfind('.') + 1));
+}
+
+bool may_be_held_back(std::string_view path, std::string_view above, std::string_view home) {
+  return path != above && has_stand_in(without_home(path, home));
+}
+
+bool may_be_held_back(const PathPattern& entries, std::string_view home) {
+  return entries.shape == PathPattern::Shape::entries &&
+         (has_stand_in(entries.glob) || has_stand_in(without_home(entries.base, home)));
+}
 
 std::string Symbols::stand_in(std::string_view name, Form form) {
   const auto [entry, is_new] = indices_.try_emplace(std::string(name), names_.size());

@@ -50,6 +50,21 @@ class Symbols {
   std::unordered_map<std::string, std::size_t> indices_;  // of names_
 };
 
+// True if something in the text stands for a variable that nobody bound. Any text at all.
+[[nodiscard]] bool has_stand_in(std::string_view text);
+
+// A variable may be bound to just what a wider grant excludes, so what one stands in is covered by
+// its own text alone. These say where that is.
+//
+// A private host, or one whose last label is not known: no wildcard reaches it.
+[[nodiscard]] bool may_be_private(const HostPattern& host);
+// A path of which something but HOME is not known may be a credential or a held name, and `above`,
+// which it lies below, may be /tmp: that does not open it (core/sensitive.h).
+[[nodiscard]] bool may_be_held_back(std::string_view path, std::string_view above,
+                                    std::string_view home);
+// The same of entries ("/d/*.md"), whose own directory need not open them either.
+[[nodiscard]] bool may_be_held_back(const PathPattern& entries, std::string_view home);
+
 // Like parse_manifest of core/manifest.h. To compare and to explain, never to make a sandbox of it.
 [[nodiscard]] Checked<Manifest> parse_manifest(const text::Document& document,
                                                const Bindings& bindings, Symbols& symbols);

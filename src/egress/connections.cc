@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "egress/io.h"
+#include "egress/loopback.h"
 
 namespace capgate::egress {
 namespace {
@@ -79,13 +80,7 @@ core::HostPattern Connections::host_behind(const Address& to, std::uint16_t port
   if (!name.empty()) {
     if (auto host = core::parse_host(name)) return *std::move(host);
   }
-  if (to == loopback_ipv4 || to == loopback_ipv6) {
-    auto localhost = core::parse_host("localhost");
-    if (localhost && decide(policy_, {.host = *localhost, .port = port}).is_allowed()) {
-      return *std::move(localhost);
-    }
-  }
-  return to_host(to);
+  return host_meant(policy_, to_host(to), port);
 }
 
 bool Connections::is_allowed(Attempt& attempt) {

@@ -7,6 +7,7 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "core/base_system.h"
+#include "core/limits.h"
 #include "core/sensitive.h"
 
 namespace capgate::lower {
@@ -14,15 +15,6 @@ namespace {
 
 using core::Capability;
 using core::LimitCapability;
-
-constexpr PlanLimit default_limits[] = {
-    {.name = "cpu", .value = 0},  // none
-    {.name = "disk", .value = std::uint64_t{256} << 20},
-    {.name = "files", .value = 1024},
-    {.name = "memory", .value = std::uint64_t{2} << 30},
-    {.name = "pids", .value = 256},
-    {.name = "time", .value = 0},  // none
-};
 
 void note_files(const Input& input, std::vector<std::string>& notes) {
   for (const auto& grant : input.policy.files) {
@@ -131,7 +123,8 @@ PlanLimit limit_of(const core::Policy& policy, LimitCapability::Kind kind) {
     if (grant.capability.kind != kind) continue;
     return {.name = limit_name(kind), .value = grant.capability.value, .is_default = false};
   }
-  return default_limits[static_cast<std::size_t>(kind)];
+  const auto usual = core::default_limit(kind);
+  return {.name = limit_name(kind), .value = usual ? usual->value : 0};
 }
 
 SeccompNeeds seccomp_needs(const core::Policy& policy) {

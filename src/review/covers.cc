@@ -4,6 +4,7 @@
 
 #include "core/rights.h"
 #include "core/sensitive.h"
+#include "core/symbolic.h"
 
 namespace capgate::review {
 namespace {
@@ -38,7 +39,7 @@ bool net_covers(const NetConnect& wide, const NetConnect& narrow) {
   if (!core::matches(wide.endpoint, narrow.endpoint)) return false;
   // Only a rule that names a private endpoint reaches it.
   const HostPattern& host = narrow.endpoint.host;
-  if (core::names_private_endpoint(host) && wide.endpoint.host != host) return false;
+  if (core::may_be_private(host) && wide.endpoint.host != host) return false;
   const auto& a = wide.refinements;
   const auto& b = narrow.refinements;
   if (a.sni != b.sni || a.proto != b.proto || (b.private_network && !a.private_network)) {

@@ -41,6 +41,7 @@ constexpr Row rows[] = {
     {"net:connect:*.a.com", "net:connect:b.a.com:443", true},
     {"net:connect:*", "net:connect:a.com:443", true},
     {"net:connect:*", "net:connect:localhost:80", false},
+    {"net:connect:*", "net:connect:cgunboundword0x0x0:80", false},  // a variable, see symbolic.h
     {"net:connect:a.com:443", "net:connect:a.com", false},
     {"net:connect:a.com:443", "net:connect:a.com:443?methods=GET", true},
     {"net:connect:a.com:443?methods=GET", "net:connect:a.com:443", false},

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -54,15 +56,59 @@ void write_change(const ShownChange& change, std::string& out) {
   out += where.empty() ? "\n" : format(", {}\n", where);
 }
 
-void write_group(const ShownServer& server, Kind kind, std::string_view title, std::string& out) {
-  std::size_t count = 0;
-  for (const ShownChange& change : server.changes) {
-    if (change.kind != kind) continue;
-    if (count == 0) out += format("\n### {}\n\n", title);
-    if (++count <= most_changes) write_change(change, out);
+// What a change is about, from what does most harm.
+std::size_t danger_of(const ShownChange& change) {
+  constexpr std::string_view reading = "fs:read:";
+  constexpr std::array<std::string_view, 10> worst_first = {
+      "exec:",       "fs:",   "net:connect:", "env:inject:", "ipc:",
+      "net:listen:", reading, "env:read:",    "limit:",      "assert:"};
+  const auto starts = [&](std::string_view prefix) {
+    const bool other_files = prefix == "fs:" && change.capability.starts_with(reading);
+    return change.capability.starts_with(prefix) && !other_files;
+  };
+  const auto* const found = std::ranges::find_if(worst_first, starts);
+  return static_cast<std::size_t>(found - worst_first.begin());
+}
+
+using Changes = std::vector<const ShownChange*>;
+
+// By a rank; what has the same stays in its order, which is that of the array they point into.
+template <typename T, typename Rank>
+void sort_stably(std::vector<const T*>& list, Rank rank) {
+  std::ranges::sort(list, {}, [&](const T* each) { return std::pair(rank(each), each); });
+}
+
+// At most so many, of which nothing is hidden behind many of another sort: one of each is kept, and
+// the worst come first. What fits stays in its order.
+Changes most_telling(Changes changes, std::size_t most) {
+  if (changes.size() <= most) return changes;
+  const auto sort_of = [](const ShownChange* change) {
+    constexpr std::size_t ranks[] = {0, 2, 1};  // widened, narrowed, moved
+    return std::pair(ranks[static_cast<std::size_t>(change->kind)], danger_of(*change));
+  };
+  sort_stably(changes, sort_of);
+  Changes kept;
+  Changes rest;
+  for (const ShownChange* change : changes) {
+    const bool is_first = kept.empty() || sort_of(kept.back()) != sort_of(change);
+    (is_first ? kept : rest).push_back(change);
   }
-  if (count > most_changes) {
-    out += format("- and {} more, which `capgate diff` lists\n", count - most_changes);
+  kept.insert(kept.end(), rest.begin(), rest.end());
+  kept.resize(most);
+  sort_stably(kept, sort_of);
+  return kept;
+}
+
+void write_group(const ShownServer& server, Kind kind, std::string_view title, std::string& out) {
+  Changes changes;
+  for (const ShownChange& change : server.changes) {
+    if (change.kind == kind) changes.push_back(&change);
+  }
+  if (changes.empty()) return;
+  out += format("\n### {}\n\n", title);
+  for (const ShownChange* change : most_telling(changes, most_changes)) write_change(*change, out);
+  if (changes.size() > most_changes) {
+    out += format("- and {} more, which `capgate diff` lists\n", changes.size() - most_changes);
   }
 }
 
@@ -87,14 +133,30 @@ std::string tool_line(const ShownChange& change) {
   return {};
 }
 
+// Tools that widened come first, then those that something moved to.
+int rank_of(const ShownTool* tool) {
+  const auto has = [&](Kind kind) {
+    return std::ranges::find(tool->changes, kind, &ShownChange::kind) != tool->changes.end();
+  };
+  return has(Kind::widened) ? 0 : has(Kind::moved) ? 1 : 2;
+}
+
 void write_tools(const ShownServer& server, std::string& out) {
   if (server.tools.empty()) return;
   out += "\n### Tool by tool\n\n";
-  for (std::size_t i = 0; i < std::min(server.tools.size(), most_tools); ++i) {
-    const ShownTool& tool = server.tools[i];
+  std::vector<const ShownTool*> tools;
+  for (const ShownTool& tool : server.tools) tools.push_back(&tool);
+  if (tools.size() > most_tools) {
+    sort_stably(tools, rank_of);
+    tools.resize(most_tools);
+  }
+  for (const ShownTool* each : tools) {
+    const ShownTool& tool = *each;
     out += format("- {}\n", tool_title(tool));
-    for (std::size_t n = 0; n < std::min(tool.changes.size(), most_of_a_tool); ++n) {
-      out += format("  - {}\n", tool_line(tool.changes[n]));
+    Changes changes;
+    for (const ShownChange& change : tool.changes) changes.push_back(&change);
+    for (const ShownChange* change : most_telling(std::move(changes), most_of_a_tool)) {
+      out += format("  - {}\n", tool_line(*change));
     }
     if (tool.changes.size() > most_of_a_tool) {
       out += format("  - and {} more\n", tool.changes.size() - most_of_a_tool);
@@ -172,11 +234,17 @@ void write_advice(std::span<const ShownServer> servers, std::string& out) {
 
 std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts& facts) {
   std::string out = format("{}\n", markdown_marker);
+  // The worst first: none is hidden behind many that are harmless.
+  std::vector<const ShownServer*> sorted;
   const bool is_any = std::ranges::any_of(servers, &ShownServer::is_changed);
-  std::size_t shown = 0;
   for (const ShownServer& server : servers) {
-    if (is_any && !server.is_changed()) continue;
-    if (++shown > most_servers) continue;
+    if (!is_any || server.is_changed()) sorted.push_back(&server);
+  }
+  sort_stably(sorted, [](const ShownServer* server) { return -static_cast<int>(server->verdict); });
+  const std::size_t shown = sorted.size();
+  sorted.resize(std::min(shown, most_servers));
+  for (const ShownServer* each : sorted) {
+    const ShownServer& server = *each;
     out += format("## This change {}\n",
                   verdict_words(server, format("**{}**", markdown_text(server.name))));
     write_group(server, Kind::widened, "What it may do now and could not do before", out);

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "core/describe.h"
+#include "core/limits.h"
 
 namespace capgate::review {
 namespace {
@@ -60,14 +61,28 @@ class Shower {
       return format("{} {}", change.kind == Kind::narrowed ? "now" : "no longer", words);
     }
     if (std::holds_alternative<core::LimitCapability>(change.subject())) {
-      const Capability& now = change.after ? *change.after : change.subject();
-      if (!change.after) return format("is no longer kept to a limit: {}", words);
-      if (!change.before) return format("is now kept to a limit: {}", describe(now));
-      return format("may now {} (before: {})", describe(now), limit_value(*change.before));
+      return limit_sentence(change);
     }
     if (change.kind != Kind::narrowed) return format("may now {}", words);
     if (!change.after) return format("may no longer {}", words);
     return format("may no longer {}; what is left: {}", words, describe(*change.after));
+  }
+
+  // What the manifest does not state is kept to the default, where there is one.
+  static std::string limit_sentence(const GrantChange& change) {
+    const auto usual = default_limit(std::get<core::LimitCapability>(change.subject()).kind);
+    if (change.before && change.after) {
+      return format("may now {} (before: {})", describe(*change.after),
+                    limit_value(*change.before));
+    }
+    if (change.after) {
+      if (!usual) return format("is now kept to a limit: {}", describe(*change.after));
+      return format("may now {} (before: {}, the default)", describe(*change.after),
+                    limit_value(*usual));
+    }
+    if (!usual) return format("is no longer kept to a limit: {}", describe(*change.before));
+    return format("may now {}, the default (before: {})", describe(*usual),
+                  limit_value(*change.before));
   }
 
   static std::string limit_value(const Capability& limit) {

@@ -7,6 +7,8 @@
 namespace capgate::review {
 namespace {
 
+using namespace std::string_view_literals;
+
 // Longer is cut, in sight: a comment is read by a person, and has a greatest size.
 constexpr std::size_t longest = 400;
 
@@ -26,13 +28,54 @@ bool starts_www(std::string_view text, std::size_t dot) {
   return dot >= 3 && to_lower(text.substr(dot - 3, 3)) == "www";
 }
 
+// "GH-12" is a reference, too.
+bool starts_reference(std::string_view text, std::size_t dash) {
+  if (dash < 2 || to_lower(text.substr(dash - 2, 2)) != "gh") return false;
+  const bool is_word = dash == 2 || !is_alnum(text[dash - 3]);
+  return is_word && dash + 1 < text.size() && is_digit(text[dash + 1]);
+}
+
+// ":tada:", of which a picture is made.
+bool starts_picture(std::string_view text, std::size_t colon) {
+  const auto is_inside = [](char c) { return is_alnum(c) || "_+-"sv.contains(c); };
+  std::size_t end = colon + 1;
+  while (end < text.size() && is_inside(text[end])) ++end;
+  return end > colon + 1 && end < text.size() && text[end] == ':';
+}
+
+// Where hexadecimal digits are put apart: as many as these are the name of a commit, and a link.
+class CommitBreaker {
+ public:
+  explicit CommitBreaker(std::string_view text) : text_(text) {}
+
+  // True if the character at `i` must not follow the last one. Asked for each, in order.
+  bool breaks_before(std::size_t i) {
+    if (!is_hex(text_[i])) {
+      run_ = 0;
+      return false;
+    }
+    if (run_++ < shortest - 1) return false;
+    run_ = 1;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t shortest = 7;
+  static bool is_hex(char c) { return is_digit(c) || "abcdefABCDEF"sv.contains(c); }
+
+  std::string_view text_;
+  std::size_t run_ = 0;
+};
+
 }  // namespace
 
 std::string markdown_text(std::string_view foreign) {
   const std::string text = printable(foreign);
   std::string out;
+  CommitBreaker commits(text);
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
+    if (commits.breaks_before(i)) out += apart;
     if (c == '<') {
       out += "&lt;";
     } else if (c == '>') {
@@ -41,6 +84,9 @@ std::string markdown_text(std::string_view foreign) {
       out += "&amp;";
     } else if (c == '@' || c == '#') {
       out += '\\';
+      out += c;
+      out += apart;
+    } else if ((c == '-' && starts_reference(text, i)) || (c == ':' && starts_picture(text, i))) {
       out += c;
       out += apart;
     } else if (std::string_view("\\`*_[]{}|~$!^=").contains(c) ||

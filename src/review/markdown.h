@@ -1,6 +1,6 @@
 // Foreign text in Markdown, as the places read it where pull requests are discussed: what a
 // manifest says is seen as it is, and becomes no link, no image, no HTML, no mention of a person
-// and no reference to an issue.
+// and no reference to an issue or a commit.
 #pragma once
 
 #include <string>

@@ -17,6 +17,17 @@ TEST(Markdown, ForeignTextIsProseAndNothingElse) {
   EXPECT_EQ(markdown_text("<!-- -->"), "&lt;\\!-- --&gt;");
 }
 
+TEST(Markdown, NoReferenceAndNoPicture) {
+  EXPECT_EQ(markdown_text("GH-12, gh-1"), "GH-&#8203;12, gh-&#8203;1");
+  EXPECT_EQ(markdown_text("GH-x high-5 utf-8"), "GH-x high-5 utf-8");
+  EXPECT_EQ(markdown_text("601f3c3"), "601f3c&#8203;3");
+  EXPECT_EQ(markdown_text("at 601F3C3601f3c3 and"), "at 601F3C&#8203;3601f3&#8203;c3 and");
+  EXPECT_EQ(markdown_text("601f3c 123456 a facade"), "601f3c 123456 a facade");
+  EXPECT_EQ(markdown_text(":white_check_mark: ok"), ":&#8203;white\\_check\\_mark: ok");
+  EXPECT_EQ(markdown_text(":+1::-1:"), ":&#8203;+1::&#8203;-1:");
+  EXPECT_EQ(markdown_text("a: b, c:443 d::1"), "a: b, c:443 d::1");
+}
+
 TEST(Markdown, NothingEndsCode) {
   EXPECT_EQ(markdown_code("a"), "`a`");
   EXPECT_EQ(markdown_code("a`b"), "``a`b``");

@@ -13,6 +13,7 @@
 #include "core/scope.h"
 #include "core/sensitive.h"
 #include "egress/decide.h"
+#include "egress/loopback.h"
 #include "egress/policy.h"
 #include "sandbox/egress_policy.h"
 #include "sandbox/holes.h"
@@ -323,8 +324,9 @@ class PathAnswer {
 
 // ---- the network -----------------------------------------------------------------------------
 
-void tell_of_flow(const Asked& asked, const core::Endpoint& endpoint,
+void tell_of_flow(const Asked& asked, const core::Endpoint& asked_for, const egress::Flow& flow,
                   const egress::Verdict& verdict, Answer& answer) {
+  const core::Endpoint endpoint{.host = flow.host, .port = flow.port};
   for (const lower::PlanSeal& seal : asked.plan.seals) {
     const bool goes_there = std::ranges::any_of(
         seal.env.to, [&](const core::Endpoint& to) { return core::matches(to, endpoint); });
@@ -333,11 +335,16 @@ void tell_of_flow(const Asked& asked, const core::Endpoint& endpoint,
           format("the broker terminates TLS there and puts in the value of {}", seal.env.name));
     }
   }
-  if (egress::must_speak_first(verdict)) {
+  const core::HostPattern& host = flow.host;
+  if (host != asked_for.host) {
+    answer.notes.push_back(
+        format("whoever connects to {} means {}: that is what HTTP and TLS must name",
+               asked_for.host.text, host.text));
+  } else if (egress::must_speak_first(verdict)) {
     answer.notes.push_back("what the connection says (the name in TLS or HTTP) must be this host");
   }
   using Kind = core::HostPattern::Kind;
-  if (endpoint.host.kind == Kind::name && !core::names_private_endpoint(endpoint.host) &&
+  if (host.kind == Kind::name && !core::names_private_endpoint(host) &&
       !verdict.rule->connect.refinements.private_network) {
     answer.notes.push_back(
         "the name must not lead to a private address; private=true would let it");
@@ -352,7 +359,8 @@ std::expected<Answer, Refusal> why_path(const Asked& asked, const PathQuestion& 
 
 Answer why_host(const Asked& asked, const core::Endpoint& endpoint) {
   const egress::Policy policy = egress_policy(asked.plan, {.sandbox = "", .policy_hash = ""});
-  egress::Flow flow{.host = endpoint.host, .port = *endpoint.port};
+  egress::Flow flow{.host = egress::host_meant(policy, endpoint.host, *endpoint.port),
+                    .port = *endpoint.port};
   using Kind = core::HostPattern::Kind;
   if (endpoint.host.kind == Kind::ipv4 || endpoint.host.kind == Kind::ipv6) {
     flow.address = endpoint.host;
@@ -366,7 +374,7 @@ Answer why_host(const Asked& asked, const core::Endpoint& endpoint) {
   }
   if (answer.allowed) {
     answer.reason = "the broker makes the connection";
-    tell_of_flow(asked, endpoint, verdict, answer);
+    tell_of_flow(asked, endpoint, flow, verdict, answer);
     return answer;
   }
   answer.reason = asked.plan.network.rules.empty() ? "the server has no network at all"

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import resource
 import subprocess
 import unittest
 
@@ -728,6 +729,24 @@ class Lock(Sources):
                 self.assertIn(why, done.stderr)
         self.write("odd.lock", pins.lock(pins.pin(policy=["fs:read:relative"])))
         self.assertEqual(self.diff("good.lock", "odd.lock").returncode, MISTAKES)
+
+
+class Cost(Sources):
+    def seconds(self, count):
+        """Of the processor, which others that are busy do not add to; the least of three."""
+        for name, more in (("old.yaml", ""), ("new.yaml", ', "exec:spawn:git"')):
+            lines = [f'  s{i}:\n    command: [node, x]\n    capabilities: ["fs:read:/w/{i}"{more}]\n'
+                     for i in range(count)]
+            self.tree.file(name, "servers:\n" + "".join(lines))
+        times = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            self.assertEqual(self.diff("old.yaml", "new.yaml").returncode, 5)
+            times.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+        return min(times)
+
+    def test_many_entries_cost_about_as_much_more(self):
+        self.assertLess(self.seconds(4000) / self.seconds(500), 24, "eight times as many")
 
 
 if __name__ == "__main__":

@@ -128,6 +128,46 @@ class Diff(Case):
         self.assertEqual((code, said["servers"][0]["presence"]), (SAME, "removed"))
         self.assertEqual({each["kind"] for each in said["servers"][0]["changes"]}, {"narrowed"})
 
+    def one_tool(self, name, *capabilities):
+        return self.manifest(name, {"name": "s", "version": "1", "tools": [
+            {"name": "t", "capabilities": list(capabilities)}]})
+
+    def test_a_limit_that_is_not_stated_is_the_default(self):
+        self.one_tool("none.json")
+        for limit, words in (("memory:64G", "use 64G of memory at most (before: 2G, the default)"),
+                             ("pids:100000", "(before: 256, the default)"),
+                             ("disk:100G", "(before: 256M, the default)"),
+                             ("files:100000", "(before: 1024, the default)")):
+            with self.subTest(limit=limit):
+                self.one_tool("some.json", f"limit:{limit}")
+                done = self.diff("none.json", "some.json")
+                self.assertEqual(done.returncode, WIDENED)
+                self.assertIn(words, done.stdout)
+                self.assertEqual(self.diff("some.json", "none.json").returncode, 0)
+        self.one_tool("some.json", "limit:memory:1G")
+        self.assertEqual(self.diff("none.json", "some.json").returncode, 0)
+        self.assertEqual(self.diff("some.json", "none.json").returncode, WIDENED)
+
+    def test_a_server_that_is_gone_may_do_nothing_more(self):
+        self.one_tool("some.json", "limit:memory:1G", "fs:read:/w")
+        done = self.diff("some.json", "/dev/null")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertNotIn("Widened", done.stdout)
+
+    def test_a_variable_may_be_what_a_wider_grant_excludes(self):
+        for wide, line, value in (("net:connect:*", "net:connect:${X}:443", "169.254.169.254"),
+                                  ("fs:read:/srv/p/**", "fs:read:/srv/p/${X}", ".env"),
+                                  ("fs:read:${X}/**", "fs:read:${X}/gh/**", "/home/me/.config")):
+            with self.subTest(line=line):
+                self.one_tool("wide.json", wide)
+                self.one_tool("both.json", wide, line)
+                self.assertEqual(self.diff("wide.json", "both.json").returncode, WIDENED)
+                self.assertEqual(
+                    self.diff("wide.json", "both.json", "--set", f"X={value}").returncode, WIDENED)
+                self.assertEqual(self.diff("both.json", "wide.json").returncode, 0)
+                code, said = self.changes("both.json", "both.json")
+                self.assertEqual((code, said["changed"]), (0, False))
+
     def test_a_lock_has_several_servers(self):
         policy = ["exec:spawn:git", "fs:read:${REPO}/**", "limit:memory:512M",
                   "net:connect:api.github.com:443"]

@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import threading
 import unittest
 
 import launch
@@ -216,6 +218,68 @@ class Paths(WhyCase):
                                   preexec_fn=leave)
             self.assertEqual((done.returncode, done.stdout), (6, ""), done.stderr)
             self.assertIn("no current directory", done.stderr)
+
+
+# Connects to each host that it is told, and says which of them greeted it.
+CALLER = """
+import json, socket, sys
+def greeting(host, port):
+    try:
+        with socket.create_connection((host, port), timeout=20) as caller:
+            return caller.recv(16).decode()
+    except OSError:
+        return ''
+json.dump([greeting(host, port) for host, port in json.load(sys.stdin)], sys.stdout)
+"""
+
+
+class Hosts(WhyCase):
+    """Who serves greets at once, so that a connection that was taken and dropped is told from one made."""
+
+    def setUp(self):
+        super().setUp()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.serving = threading.Thread(target=self.serve)
+        self.serving.start()
+        self.addCleanup(self.end)
+
+    def serve(self):
+        while True:
+            try:
+                caller, _ = self.listener.accept()
+            except OSError:
+                return
+            with caller:
+                caller.sendall(b"hello")
+
+    def end(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.serving.join()
+
+    def test_every_answer_is_what_a_server_finds(self):
+        port = self.port
+        hosts = ["localhost", "127.0.0.1", "::1", "127.0.0.2"]
+        for rule in (f"localhost:{port}", f"127.0.0.1:{port}", f"localhost:{port ^ 1}",
+                     f"*:{port}"):
+            manifest = self.manifest(f"net:connect:{rule}")
+            done = self.run_server(["-m", manifest], python(CALLER),
+                                   stdin=json.dumps([[host, port] for host in hosts]).encode())
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            for host, said in zip(hosts, json.loads(done.stdout)):
+                with self.subTest(rule=rule, host=host):
+                    shown = f"[{host}]" if ":" in host else host
+                    answer = self.why(manifest, "--host", f"{shown}:{port}")
+                    self.assertEqual(answer["allowed"], said == "hello", answer)
+
+    def test_an_address_of_localhost_is_answered_by_its_name(self):
+        manifest = self.manifest(f"net:connect:localhost:{self.port}")
+        answer = self.why(manifest, "--host", f"127.0.0.1:{self.port}", code=0)
+        self.assertEqual(len(answer["lines"]), 1)
+        self.assertIn("localhost", " ".join(answer["notes"]))
+        self.assertNotIn("means", " ".join(
+            self.why(manifest, "--host", f"localhost:{self.port}", code=0)["notes"]))
 
 
 class Lines(WhyCase):
