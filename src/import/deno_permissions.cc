@@ -30,7 +30,22 @@ void Permissions::refuse_all(Span where) {
              "name what the program needs: --allow-read=PATH --allow-net=HOST:PORT ...");
 }
 
+// Each is compared with each further down.
+bool Permissions::is_short() {
+  for (const Permission& permission : kinds_) {
+    for (const auto* list : {&permission.allow, &permission.deny}) {
+      if (list->size() <= Rules::most_rules) continue;
+      in_.refuse(list->back().where,
+                 format("there are more than {} rules of one kind", Rules::most_rules),
+                 "name directories and domains instead of each file and host");
+      return false;
+    }
+  }
+  return true;
+}
+
 Checked<Imported> Permissions::finish() && {
+  if (!is_short()) return std::move(in_).finish();
   deny_everything();
   files("read", Access::read);
   files("write", Access::write);

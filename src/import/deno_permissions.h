@@ -45,6 +45,7 @@ class Permissions {
   [[nodiscard]] Checked<Imported> finish() &&;
 
  private:
+  [[nodiscard]] bool is_short();
   void deny_everything();
   void files(std::string_view kind, Access access);
   void network(std::string_view kind);

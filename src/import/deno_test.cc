@@ -108,6 +108,13 @@ TEST(Deno, LossesAreTold) {
   EXPECT_TRUE(has_loss(read("deno run -E=A --deny-env=A x.ts"), Loss::Kind::assumed, "env"));
 }
 
+TEST(Deno, ALongListHasAnEnd) {
+  std::string text = "deno run --deny-env=A --allow-env=B";
+  for (int i = 1; i < 1024; ++i) text += ",B";
+  EXPECT_EQ(outcome(read(text + " x.ts"), text), "env:read:B");
+  EXPECT_TRUE(outcome(read(text + ",B x.ts"), text + ",B x.ts").starts_with("IMPORT_REFUSED"));
+}
+
 TEST(Deno, SetsOfPermissions) {
   const std::string text = R"({"permissions": {
       "default": {"read": ["./a"], "net": {"allow": true}},
