@@ -199,11 +199,31 @@ class Formats(ImportCase):
         self.assertEqual(self.capgate(path, "-o", target).returncode, USAGE)
         self.assertEqual(self.capgate(path, "-o", target, "--force").returncode, 0)
         self.assertEqual(os.listdir(self.tree.path("out")), ["server.json"])
+        done = self.capgate(path, "-o", path, "--force")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn(b"is the file that is read", done.stderr)
+        done = self.capgate(path, "-o", self.tree.path("no/where"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No such file or directory", done.stderr)
+
+    def test_a_server_that_is_not_there_is_not_passed_over(self):
+        samples = {"mcpb": "notes-node-0.3.json", "toolhive": "tracker.json", "srt": "build.json",
+                   "wassette": "policy.yaml", "deno": "command.txt", "gatekit": "single.yaml",
+                   "rampart": "one.yaml", "docker-catalog": "entry.yaml"}
+        for folder, name in samples.items():
+            path = os.path.join(SAMPLES, folder, name)
+            with self.subTest(path=path):
+                named = json.loads(self.capgate(path, "--json").stdout)["manifest"]["name"]
+                done = self.capgate(path, "--server", "nobody")
+                self.assertEqual((done.returncode, done.stdout), (USAGE, b""), done.stderr)
+                self.assertIn(b'this one is not "nobody"', done.stderr)
+                self.assertEqual(self.capgate(path, "--server", named).returncode, 0)
 
     def test_what_is_no_foreign_format_is_told_where_it_belongs(self):
         for text, words in (
                 (json.dumps(launch.server("fs:read:/srv/x")), "capgate check"),
                 ('{"mcpServers": {"a": {"command": "node"}}}', "capgate wrap"),
+                ('{"servers": {"a": {"command": ["node"]}}}', "capgate run --profile NAME"),
                 ('{"hello": 1}', "--from FORMAT")):
             done = self.capgate(self.tree.file("x.json", text))
             self.assertEqual(done.returncode, REFUSED, text)
