@@ -45,14 +45,4 @@ sys::Sys<void> write_files(const lower::Artifact& artifact, const std::string& d
   return {};
 }
 
-sys::Sys<void> write_one_file(const lower::File& file, const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  const sys::Fd opened(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (opened.get() < 0) return std::unexpected(sys::SysError{"open", errno, directory});
-  if (name.empty()) return std::unexpected(sys::SysError{"open", EISDIR, path});
-  return write_file(opened.get(), file, name);
-}
-
 }  // namespace capgate::cli

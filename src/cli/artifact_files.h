@@ -1,5 +1,4 @@
-// compile --output DIR and export --output FILE: the files of an artifact, each written whole or
-// not at all.
+// compile --output DIR: the files of an artifact, each written whole or not at all.
 #pragma once
 
 #include <string>
@@ -13,8 +12,5 @@ namespace capgate::cli {
 // artifact. Never writes through a link.
 [[nodiscard]] sys::Sys<void> write_files(const lower::Artifact& artifact,
                                          const std::string& directory);
-
-// One file, under the caller's own name, in a directory that is there.
-[[nodiscard]] sys::Sys<void> write_one_file(const lower::File& file, const std::string& path);
 
 }  // namespace capgate::cli

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <tuple>
 
@@ -134,10 +135,14 @@ std::expected<Request, int> read_request(const Arguments& arguments, Output& out
 
 // A log may be much larger than what should be held of it.
 bool write_out(Output& output) {
-  const bool is_written = sys::write_all(STDOUT_FILENO, output.out) &&  //
-                          sys::write_all(STDERR_FILENO, output.err);
+  const auto written = sys::write_all(STDOUT_FILENO, output.out);
+  if (!written && written.error().err != EPIPE) {
+    output.err +=
+        format("capgate: cannot write to standard output: {}\n", sys::reason(written.error()));
+  }
+  const auto said = sys::write_all(STDERR_FILENO, output.err);
   output = {};
-  return is_written;
+  return written && said;
 }
 
 void show(const Request& request, const AuditEntry& entry, Output& output) {

@@ -81,7 +81,7 @@ int print(const lower::Artifact& artifact, const lower::Input& input, const Argu
     if (const auto written = write_files(artifact, std::string(*directory)); !written) {
       const sys::SysError& error = written.error();
       output.err += format("capgate: cannot write {}: {}\n", quoted(error.subject), reason(error));
-      return Exit::unreadable;
+      return Exit::internal;
     }
     files = lower::FilesAs::hashes;
   }

@@ -232,6 +232,9 @@ int explain_file(const Arguments& arguments, Output& output) {
 
 int run(const Arguments& arguments, Output& output) {
   const std::string& word = arguments.operands.front();
+  if (arguments.has("--textconv") && arguments.has("--json")) {
+    return usage_error("--textconv and --json exclude each other", "choose one", output);
+  }
   if (arguments.has("--textconv")) return convert(arguments, output);
   if (looks_like_code(word)) return explain_code(word, arguments.has("--json"), output);
   if (looks_like_capability(word)) return explain_capability(word, arguments, output);

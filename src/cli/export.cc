@@ -2,10 +2,10 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/accepted.h"
-#include "cli/artifact_files.h"
 #include "cli/commands.h"
 #include "cli/exit.h"
 #include "cli/load.h"
+#include "cli/new_file.h"
 #include "core/path.h"
 #include "lower/exports.h"
 
@@ -29,10 +29,8 @@ constexpr Option options[] = {
      .help = "write the file although it cannot say this capability",
      .repeatable = true},
     validators_option,
-    {.name = "--output",
-     .value = "FILE",
-     .help = "write the file there instead of to stdout",
-     .alias = "-o"},
+    {.name = "--output", .value = "FILE", .help = "a new file instead of stdout", .alias = "-o"},
+    {.name = "--force", .help = "replace the --output file if it exists"},
     json_option,
 };
 
@@ -80,15 +78,12 @@ void say(const lower::Artifact& artifact, Output& output) {
   }
 }
 
-int hand_over(const lower::Artifact& artifact, const lower::Input& input,
+int hand_over(const lower::Artifact& artifact, const lower::Input& input, const NewFile& place,
               const Arguments& arguments, Output& output) {
   lower::FilesAs files = lower::FilesAs::contents;
-  if (const auto path = arguments.value("--output")) {
-    if (const auto written = write_one_file(artifact.files.front(), std::string(*path)); !written) {
-      const sys::SysError& error = written.error();
-      output.err += format("capgate: cannot write {}: {}\n", quoted(error.subject), reason(error));
-      return Exit::unreadable;
-    }
+  if (!place.is_stdout()) {
+    const auto written = write_new_file(place, artifact.files.front().contents, output);
+    if (!written) return written.error();
     files = lower::FilesAs::hashes;
   }
   if (arguments.has("--json")) {
@@ -111,6 +106,9 @@ int run(const Arguments& arguments, Output& output) {
   if (const std::string mistake = find_mistake(*exporter, arguments); !mistake.empty()) {
     return usage_error(mistake, "leave it out", output);
   }
+  const auto place = read_new_file(
+      arguments, {.example = "profile.json", .inputs = {arguments.operands.front()}}, output);
+  if (!place) return place.error();
   auto loaded = load(arguments, output);
   if (!loaded) return loaded.error();
   if (auto read = read_options(arguments, loaded->options, output); !read) return read.error();
@@ -118,7 +116,7 @@ int run(const Arguments& arguments, Output& output) {
   const lower::Input input{loaded->manifest, loaded->policy, loaded->options, &source};
   const auto artifact = export_to(*exporter, input, loaded->document->root());
   if (!artifact) return report(artifact.error(), source, arguments, output);
-  return hand_over(*artifact, input, arguments, output);
+  return hand_over(*artifact, input, *place, arguments, output);
 }
 
 }  // namespace
@@ -137,13 +135,16 @@ Command export_command() {
               "  toolhive   a permission profile of ToolHive\n"
               "  vscode     an mcp.json of VS Code with its sandbox\n"
               "The file goes to stdout, words about it to stderr. A capability that the format\n"
-              "cannot say is an error, unless it is accepted by name. Exit: 0 ok, 2 usage,\n"
-              "3 unreadable, 4 compile error.",
+              "cannot say is an error, unless it is accepted by name. Exit: 0 ok, 1 not\n"
+              "written, 2 usage, 3 unreadable, 4 compile error.",
           .examples =
               "  capgate export github.json --to mcpb-meta\n"
               "  capgate export github.json --to toolhive -o profile.json\n"
-              "  capgate export github.json --to srt --accept-unenforced env:inject:GITHUB_TOKEN\n"
-              "  capgate export github.json --to vscode --json -- npx server-github",
+              "  capgate export github.json --to srt \\\n"
+              "      --accept-unenforced env:inject:GITHUB_PERSONAL_ACCESS_TOKEN\n"
+              "  capgate export github.json --to vscode --json \\\n"
+              "      --accept-unenforced env:inject:GITHUB_PERSONAL_ACCESS_TOKEN \\\n"
+              "      --accept-unenforced net:connect:api.github.com:443 -- npx server-github",
           .run = run,
           .most_before_dashes = 1};
 }

@@ -64,26 +64,16 @@ std::span<const Option> options() {
 
 struct Wish {
   std::string file;
-  std::string output;  // empty: stdout
+  NewFile output;
   const Format* format = nullptr;
-  Existing existing = Existing::kept;
 };
 
 std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
-  Wish wish{.file = arguments.operands.front(),
-            .output = std::string(arguments.value("--output").value_or("")),
-            .existing = arguments.has("--force") ? Existing::replaced : Existing::kept};
+  const std::string& file = arguments.operands.front();
+  auto place = read_new_file(arguments, {.example = "server.json", .inputs = {file}}, output);
+  if (!place) return std::unexpected(place.error());
+  Wish wish{.file = file, .output = *std::move(place)};
   if (const auto name = arguments.value("--from")) wish.format = imports::find_format(*name);
-  if (arguments.has("--output") && wish.output.empty()) {
-    return std::unexpected(
-        usage_error("--output needs a name", "write --output server.json", output));
-  }
-  if (wish.output == "-") wish.output.clear();
-  if (const auto refusal = refuse_new_file(wish.output, wish.existing); !refusal.empty()) {
-    return std::unexpected(usage_error(format("{} {}", quoted(wish.output), refusal),
-                                       "name another file, or replace a file with --force",
-                                       output));
-  }
   return wish;
 }
 
@@ -223,7 +213,7 @@ std::string json_report(const Wish& wish, const Imported& imported) {
   text::JsonWriter json(text::JsonWriter::Style::pretty);
   json.begin_object().key("schemaVersion").number(1);
   json.key("format").string(imported.format);
-  if (!wish.output.empty()) json.key("file").string(wish.output);
+  if (!wish.output.is_stdout()) json.key("file").string(wish.output.file);
   json.key("manifest");
   imports::write_manifest(imported, json);
   json.key("losses").begin_array();
@@ -283,19 +273,23 @@ int run(const Arguments& arguments, Output& output) {
   }
   const auto imported = read_format(*wish, *text, arguments, output);
   if (!imported) return imported.error();
+  // Where the file has one server and nothing to choose from, it must at least be that one.
+  const auto server = arguments.value("--server");
+  if (server && !imported->is_chosen && imported->name != *server) {
+    return usage_error(format("a file of the format {} holds one server, and this one is not {}",
+                              imported->format, quoted(*server)),
+                       "leave --server out", output);
+  }
   const std::string manifest = imports::print_manifest(*imported);
-  if (!wish->output.empty()) {
-    if (const auto written = write_new_file(wish->output, manifest, wish->existing); !written) {
-      output.err += format("capgate: cannot write {}: {}\n", escape_for_terminal(wish->output),
-                           sys::reason(written.error()));
-      return Exit::internal;
-    }
+  if (!wish->output.is_stdout()) {
+    const auto written = write_new_file(wish->output, manifest, output);
+    if (!written) return written.error();
   }
   if (arguments.has("--json")) {
     output.out += json_report(*wish, *imported);
     return Exit::ok;
   }
-  if (wish->output.empty()) output.out += manifest;
+  if (wish->output.is_stdout()) output.out += manifest;
   output.err += words_report(*wish, *imported);
   return Exit::ok;
 }
@@ -310,12 +304,23 @@ Command import_command() {
           .most_operands = 1,
           .options = options(),
           .details =
+              "Formats:\n"
+              "  mcpb            a bundle (.mcpb, .dxt), or its manifest.json\n"
+              "  server-json     an entry of the MCP registry\n"
+              "  toolhive        a permission profile of ToolHive\n"
+              "  docker-catalog  a catalog of the Docker MCP gateway, or an entry of one\n"
+              "  vscode          mcp.json or settings of VS Code with a sandbox\n"
+              "  srt             settings of sandbox-runtime\n"
+              "  gatekit         a configuration of Gatekit\n"
+              "  rampart         a configuration of Rampart\n"
+              "  wassette        a policy of Wassette\n"
+              "  deno            deno.json with permissions, or a command with its flags\n"
               "What FILE is shows by itself, if exactly one format fits it. The manifest goes to\n"
               "stdout, and stderr says what the source cannot say, what was assumed and what was\n"
               "left out: read it. A bundle (.mcpb, .dxt) is read by a process that can do nothing\n"
               "else; nothing of it is unpacked but manifest.json.\n"
-              "Exit: 0 ok, 2 usage, 3 unreadable, 4 refused, 6 the bundle's reader cannot be\n"
-              "confined here.",
+              "Exit: 0 ok, 1 not written, 2 usage, 3 unreadable, 4 refused, 6 the bundle's reader\n"
+              "cannot be confined here.",
           .examples =
               "  capgate import notes.mcpb -o notes.json      then: capgate check notes.json\n"
               "  capgate import server.json --server npm      one of its packages\n"

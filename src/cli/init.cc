@@ -45,22 +45,18 @@ constexpr std::uint64_t longest_timeout = 3600;
 
 struct Wish {
   std::vector<std::string> command;
-  std::string file;  // empty: stdout
+  NewFile output;
   std::string profile;
   std::vector<std::string> allow;
   std::optional<std::uint64_t> timeout;
-  bool force = false;
   bool json = false;
 };
 
-Existing replaces(const Wish& wish) { return wish.force ? Existing::replaced : Existing::kept; }
-
 std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
   Wish wish{.command = arguments.operands,
-            .file = std::string(arguments.value("--output").value_or("")),
+            .output = {},
             .profile = std::string(arguments.value("--profile").value_or("")),
             .allow = arguments.values("--allow"),
-            .force = arguments.has("--force"),
             .json = arguments.has("--json")};
   if (const auto text = arguments.value("--timeout")) {
     wish.timeout = parse_decimal(*text);
@@ -69,16 +65,9 @@ std::expected<Wish, int> read_wish(const Arguments& arguments, Output& output) {
                                          "write seconds: --timeout 120", output));
     }
   }
-  if (arguments.has("--output") && wish.file.empty()) {
-    return std::unexpected(
-        usage_error("--output needs a name", "write --output server.yaml", output));
-  }
-  if (wish.file == "-") wish.file.clear();
-  if (const auto refusal = refuse_new_file(wish.file, replaces(wish)); !refusal.empty()) {
-    return std::unexpected(usage_error(format("{} {}", quoted(wish.file), refusal),
-                                       "name another file, or replace a file with --force",
-                                       output));
-  }
+  auto place = read_new_file(arguments, {.example = "server.yaml", .inputs = {}}, output);
+  if (!place) return std::unexpected(place.error());
+  wish.output = *std::move(place);
   return wish;
 }
 
@@ -209,7 +198,7 @@ std::string json_report(const Wish& wish, const mcp::Starter& starter) {
   json.end_array().key("notes").begin_array();
   for (const std::string& note : server.notes) json.string(note);
   json.end_array();
-  if (!wish.file.empty()) json.key("file").string(wish.file);
+  if (!wish.output.is_stdout()) json.key("file").string(wish.output.file);
   json.key("manifest");
   mcp::write_starter(starter, json);
   json.end_object();
@@ -222,24 +211,21 @@ int write_manifest(const Wish& wish, const mcp::ServerTools& server, Output& out
       .name = first_proper({wish.profile, server.server_name, base_name(wish.command.back()),
                             base_name(wish.command.front())}),
       .version = first_proper({server.server_version, "0.0.0"}),
-      .file = wish.file.empty() ? "FILE" : wish.file};
+      .file = wish.output.is_stdout() ? "FILE" : wish.output.file};
   const std::string text =
-      is_yaml_name(wish.file) ? mcp::starter_yaml(starter) : mcp::starter_json(starter);
-  if (!wish.file.empty()) {
-    if (const auto written = write_new_file(wish.file, text, replaces(wish)); !written) {
-      output.err += format("capgate: cannot write {}: {}\n", escape_for_terminal(wish.file),
-                           sys::reason(written.error()));
-      return Exit::internal;
-    }
+      is_yaml_name(wish.output.file) ? mcp::starter_yaml(starter) : mcp::starter_json(starter);
+  if (!wish.output.is_stdout()) {
+    const auto written = write_new_file(wish.output, text, output);
+    if (!written) return written.error();
   }
   for (const std::string& note : server.notes) output.err += format("note: {}\n", note);
   if (wish.json) {
     output.out += json_report(wish, starter);
-  } else if (wish.file.empty()) {
+  } else if (wish.output.is_stdout()) {
     output.out += text;
   } else {
     output.err += format("{}: {} tool{} of {}, each with nothing: add what it needs\n",
-                         escape_for_terminal(wish.file), server.tools.size(),
+                         escape_for_terminal(wish.output.file), server.tools.size(),
                          server.tools.size() == 1 ? "" : "s", escape_for_terminal(starter.name));
   }
   return Exit::ok;

@@ -33,28 +33,6 @@ constexpr Option options[] = {
     json_option,
 };
 
-struct Place {
-  std::string file;  // empty: stdout
-  Existing replace = Existing::kept;
-};
-
-std::expected<Place, int> read_place(const Arguments& arguments, Output& output) {
-  Place place{.file = std::string(arguments.value("--output").value_or("")),
-              .replace = arguments.has("--force") ? Existing::replaced : Existing::kept};
-  if (arguments.has("--output") && place.file.empty()) {
-    return std::unexpected(
-        usage_error("--output needs a name", "write --output report.html", output));
-  }
-  if (place.file == "-") place.file.clear();
-  if (place.file.empty()) return place;
-  if (const auto refusal = refuse_new_file(place.file, place.replace); !refusal.empty()) {
-    return std::unexpected(usage_error(format("{} {}", quoted(place.file), refusal),
-                                       "name another file, or replace a file with --force",
-                                       output));
-  }
-  return place;
-}
-
 // Of a manifest that is compared with: the values of variables are the same, and it need not use
 // them all, nor have the tool or verify what the new one promises.
 std::expected<Loaded, int> load_old(const std::string& path, const Arguments& arguments,
@@ -128,7 +106,9 @@ int run(const Arguments& arguments, Output& output) {
   if (arguments.has("--svg") && arguments.has("--json")) {
     return usage_error("--svg and --json exclude each other", "choose one", output);
   }
-  const auto place = read_place(arguments, output);
+  NewFileUse use{.example = "report.html", .inputs = {arguments.operands.front()}};
+  if (const auto old = arguments.value("--against")) use.inputs.emplace_back(*old);
+  const auto place = read_new_file(arguments, use, output);
   if (!place) return place.error();
   const auto loaded = load(arguments, output);
   if (!loaded) return loaded.error();
@@ -147,16 +127,12 @@ int run(const Arguments& arguments, Output& output) {
     input.against = (*against)->name;
   }
   const std::string text = print(make_report(input), arguments);
-  if (place->file.empty()) {
+  if (place->is_stdout()) {
     output.out += text;
     return Exit::ok;
   }
-  if (const auto written = write_new_file(place->file, text, place->replace); !written) {
-    output.err += format("capgate: cannot write {}: {}\n", escape_for_terminal(place->file),
-                         sys::reason(written.error()));
-    return Exit::unreadable;
-  }
-  return Exit::ok;
+  const auto written = write_new_file(*place, text, output);
+  return written ? static_cast<int>(Exit::ok) : written.error();
 }
 
 }  // namespace
@@ -173,7 +149,7 @@ Command report_command() {
           "One HTML file for a browser or a printer: the server in its box, what each tool asks\n"
           "for, every line in words, and what the box does not stop. It loads nothing and runs\n"
           "nothing. Red is wider than OLD, amber is not enforced by the target.\n"
-          "Exit: 0 ok, 2 usage, 3 unreadable, 4 compile error.",
+          "Exit: 0 ok, 1 not written, 2 usage, 3 unreadable, 4 compile error.",
       .examples =
           "  capgate report github.json -o report.html\n"
           "  capgate report github.json --against old.json -o report.html\n"

@@ -35,6 +35,14 @@ TEST(Deno, FlagsAreReadAsTheySay) {
       {"deno run --allow-write=/srv/a --deny-read main.ts", ""},
       {"deno run --allow-read=/srv/a --deny-read=/srv/b main.ts", "fs:read:/srv/a"},
       {"deno run --allow-read=/srv/a --deny-read=/srv main.ts", ""},
+      {"deno run --allow-run=curl,git --deny-run=/usr/bin/curl main.ts", "exec:spawn:git"},
+      {"deno run --allow-run=curl --deny-run=curl main.ts", ""},
+      {"deno run --allow-run=git --deny-run=/opt/git/sh main.ts", "exec:spawn:git"},
+      {"deno run --allow-ffi=/opt/a.so,/opt/b.so --deny-ffi=/opt/b.so main.ts",
+       "fs:read:/opt/a.so"},
+      {"deno run --allow-ffi=/opt/lib/a.so --deny-ffi=/opt/lib main.ts", ""},
+      {"deno run --allow-ffi=/opt/lib --deny-ffi=/opt/other main.ts", "fs:read:/opt/lib"},
+      {"deno run --allow-read=/srv --deny-ffi=/srv/a.so main.ts", "fs:read:/srv"},
       {"deno run --no-prompt -q --unstable-kv --config deno.json -I=jsr.io:443 main.ts",
        "net:connect:jsr.io:443"},
       // What follows the program is the program's.
@@ -61,6 +69,9 @@ TEST(Deno, WhatNoManifestCanSayIsRefused) {
       {"deno run --allow-read=/ main.ts", "CAP_SCOPE_REFUSED '--allow-read=/'"},
       {"deno run --allow-read=/srv --deny-read=/srv/k main.ts",
        "IMPORT_REFUSED '--deny-read=/srv/k'"},
+      {"deno run --allow-ffi=/opt/lib --deny-ffi=/opt/lib/evil main.ts",
+       "IMPORT_REFUSED '--deny-ffi=/opt/lib/evil'"},
+      {"deno run --allow-ffi=lib --deny-ffi=./lib/evil main.ts", "IMPORT_REFUSED"},
       {"deno run --allow-net --deny-net=a.example.com main.ts",
        "IMPORT_REFUSED '--deny-net=a.example.com'"},
       {"deno run --allow-net=*.example.com --deny-net=a.example.com main.ts", "IMPORT_REFUSED"},
@@ -88,7 +99,20 @@ TEST(Deno, LossesAreTold) {
   EXPECT_TRUE(has_loss(read("deno run -N x.ts"), Loss::Kind::assumed, "net"));
   EXPECT_TRUE(has_loss(read("deno run -W=/srv/a x.ts"), Loss::Kind::assumed, "write"));
   EXPECT_FALSE(has_loss(read("deno run -W=/srv/a -R=/srv/a x.ts"), Loss::Kind::assumed, "write"));
+  EXPECT_TRUE(has_loss(read("deno run -W=/srv/ab -R=/srv/a x.ts"), Loss::Kind::assumed, "write"));
   EXPECT_TRUE(has_loss(read("deno run --deny-net -N x.ts"), Loss::Kind::assumed, "net"));
+  EXPECT_TRUE(
+      has_loss(read("deno run --allow-run=a --deny-run=/b/a x.ts"), Loss::Kind::assumed, "run"));
+  EXPECT_TRUE(has_loss(read("deno run --allow-ffi=/a.so --deny-ffi=/a.so x.ts"),
+                       Loss::Kind::assumed, "ffi"));
+  EXPECT_TRUE(has_loss(read("deno run -E=A --deny-env=A x.ts"), Loss::Kind::assumed, "env"));
+}
+
+TEST(Deno, ALongListHasAnEnd) {
+  std::string text = "deno run --deny-env=A --allow-env=B";
+  for (int i = 1; i < 1024; ++i) text += ",B";
+  EXPECT_EQ(outcome(read(text + " x.ts"), text), "env:read:B");
+  EXPECT_TRUE(outcome(read(text + ",B x.ts"), text + ",B x.ts").starts_with("IMPORT_REFUSED"));
 }
 
 TEST(Deno, SetsOfPermissions) {

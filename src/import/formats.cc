@@ -54,6 +54,24 @@ bool has_servers(Value object, std::string_view key) {
   return false;
 }
 
+// docs/config.md: nothing but servers, of which one has what no client's configuration has.
+bool is_capgate_yaml(Value root) {
+  constexpr std::string_view own[] = {"manifest",  "capabilities", "sandbox",
+                                      "variables", "secrets",      "seal"};
+  if (!has(root, "servers", Kind::object)) return false;
+  for (const text::Member member : root.members()) {
+    if (member.key.text() != "servers" && member.key.text() != "$schema") return false;
+  }
+  for (const text::Member server : root.find("servers")->members()) {
+    if (!server.value.is(Kind::object)) continue;
+    if (has(server.value, "command", Kind::array)) return true;
+    if (std::ranges::any_of(own, [&](auto key) { return server.value.find(key).has_value(); })) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // What is no foreign format, and where it belongs; or nothing.
 std::string_view what_else(Value root) {
   if (!root.is(Kind::object)) return "";
@@ -68,8 +86,9 @@ std::string_view what_else(Value root) {
     return "this is a capgate manifest already: read it with capgate check or capgate compile";
   }
   if (root.find("capgateEgress")) return "this is an egress spec: serve it with capgate egress";
-  if (root.find("capgate") && root.find("servers")) {
-    return "this is a capgate.yaml: its servers are run with capgate run --server NAME";
+  if (is_capgate_yaml(root)) {
+    return "this is a capgate.yaml: start its servers with capgate run --profile NAME; capgate "
+           "explain says what each may do";
   }
   for (const std::string_view key : {"mcpServers", "servers", "context_servers", "mcp"}) {
     if (has_servers(root, key)) {

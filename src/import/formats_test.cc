@@ -51,6 +51,15 @@ TEST(Formats, WhatIsSomethingElseIsToldWhereItBelongs) {
   EXPECT_TRUE(detect(R"({"mcpServers": {"a": {"command": "node"}}})").contains("capgate wrap"));
   EXPECT_TRUE(detect(R"({"servers": {"a": {"url": "https://x"}}})").contains("capgate wrap"));
   EXPECT_TRUE(detect(R"({"mcp": {"a": {"command": ["node"]}}})").contains("capgate wrap"));
+  for (const char* config : {R"({"servers": {"a": {"command": ["node"]}}})",
+                             R"({"$schema": "x", "servers": {"a": {"manifest": "catalog:a"}}})",
+                             R"({"servers": {"b": {"url": "https://x"}, "a": {"seal": true}}})"}) {
+    EXPECT_TRUE(detect(config).starts_with(
+        "this is a capgate.yaml; start its servers with capgate run --profile NAME"))
+        << detect(config);
+  }
+  EXPECT_TRUE(detect(R"({"inputs": [], "servers": {"a": {"command": "node", "type": "stdio"}}})")
+                  .contains("capgate wrap"));
 }
 
 }  // namespace

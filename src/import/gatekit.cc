@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 8> upstream_keys = {
 
 // The upstream that --server names, or the only one.
 std::optional<Value> choose(Rules& in, Value upstreams) {
+  in.out().chosen();
   std::optional<Value> chosen;
   std::string names;
   for (const Value upstream : upstreams.elements()) {

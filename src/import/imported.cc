@@ -262,10 +262,10 @@ bool Collector::grant_program(std::string_view name, std::string_view subject) {
 
 void Collector::reserve(std::string_view variable) { names_[std::string(variable)] += 1; }
 
-std::string Collector::variable(std::string_view key) {
+std::string Collector::variable(std::string_view key, std::string_view wanted) {
   if (const auto known = variables_.find(key); known != variables_.end()) return known->second;
   std::string base;
-  for (const char c : key) {
+  for (const char c : wanted) {
     base += is_lower(c) ? static_cast<char>(c - 'a' + 'A') : is_alnum(c) ? c : '_';
   }
   if (base.empty() || is_digit(base.front())) base.insert(0, "_");

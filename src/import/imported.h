@@ -51,6 +51,7 @@ struct Imported {
   std::string description;                // of capgate's own manifest, carried along
   std::vector<std::string> capabilities;  // of the whole server, canonical, sorted, distinct
   std::vector<ImportedTool> tools;
+  bool is_chosen = false;              // by ImportPlace::server, or as the only one
   bool seal = false;                   // capgate's own manifest, carried along, says so
   std::vector<std::string> variables;  // ${NAME}s in them, to be bound with --set
   std::vector<std::string> command;    // how the source starts the server, if it says so
@@ -94,6 +95,8 @@ class Collector {
   void version(std::string_view text);
   void command(std::vector<std::string> words);
   void seal() { out_.seal = true; }
+  // The format names its servers, and place().server was heeded.
+  void chosen() { out_.is_chosen = true; }
   void description(std::string_view text);
 
   // What is granted from here on is this tool's; before the first one, the whole server's. A second
@@ -113,8 +116,10 @@ class Collector {
   bool grant_program(std::string_view name, std::string_view subject);
 
   // A name for ${NAME} made of a key of the source ("allowed-dirs" -> "ALLOWED_DIRS"); the same for
-  // the same key, another one for another key.
-  std::string variable(std::string_view key);
+  // the same key, another one for another key. `wanted` is what it is made of, where that is less
+  // than the key.
+  std::string variable(std::string_view key) { return variable(key, key); }
+  std::string variable(std::string_view key, std::string_view wanted);
   // A ${NAME} that the reader uses itself, so that no key of the source gets it.
   void reserve(std::string_view variable);
 

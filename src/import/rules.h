@@ -31,6 +31,9 @@ namespace capgate::imports {
 
 class Rules {
  public:
+  // Denies are weighed against grants pair by pair; nobody writes a thousand of either.
+  static constexpr std::size_t most_rules = 1024;
+
   Rules(std::string_view format, const ImportPlace& place) : out_(format, place), place_(place) {}
 
   // Losses, names and whatever is no path and no host goes to it directly.
@@ -59,8 +62,7 @@ class Rules {
   // The one server that --server names, or the only one: its member of `servers`.
   [[nodiscard]] std::optional<text::Member> choose(text::Value servers, std::string_view what);
 
-  // ---- rules
-  // --------------------------------------------------------------------------------------
+  // ---- rules ------------------------------------------------------------------------------------
 
   // A piece of the source: a path or a host, where it stands, and what the loss report calls it.
   // `path` may hold ${NAME}s that the reader put there, at its start.
@@ -98,10 +100,12 @@ class Rules {
   struct PathRule {
     Access access = Access::read;
     core::PathPattern path;
-    std::string variable;   // the one that the path starts with
-    bool is_vague = false;  // a deny of what is not known exactly, somewhere below the path
-    bool is_base = false;   // in every sandbox: not granted
-    bool is_root = false;   // no other rule that allows as much is around it
+    std::string variable;     // the one that the path starts with
+    bool is_vague = false;    // a deny of what is not known exactly, somewhere below the path
+    bool is_base = false;     // in every sandbox: not granted
+    bool is_root = false;     // no other rule that allows as much is around it
+    bool is_startup = false;  // what the host runs later
+    std::string readable;     // the innermost path around it that the source says may be read
     const core::CredentialPath* credential = nullptr;  // what it is or lies below
     Span where;
     std::string subject;
@@ -115,7 +119,9 @@ class Rules {
   };
 
   [[nodiscard]] Result<PathRule> resolve(Access access, const Item& item) const;
+  [[nodiscard]] static core::FsActions actions_of(Access access);
   [[nodiscard]] bool has_room(std::size_t rules, Span where);
+  [[nodiscard]] std::string readable_around(const PathRule& rule) const;
   [[nodiscard]] bool is_readable_again(const PathRule& deny, const PathRule& allow) const;
   [[nodiscard]] bool is_kept_anyway(const PathRule& deny) const;
   [[nodiscard]] bool holds_a_rule(const PathRule& deny) const;
@@ -124,6 +130,9 @@ class Rules {
   void apply(const HostRule& deny);
   void grant(const PathRule& rule);
   void grant(const HostRule& rule);
+
+  // A variable stands for one directory: inside a path it is a component that no path has.
+  static constexpr std::string_view stand_in = "/..variable..";
 
   Collector out_;
   ImportPlace place_;

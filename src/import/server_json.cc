@@ -151,6 +151,7 @@ class Reader {
       names += format("{}{} ({})", names.empty() ? "" : ", ", escape_for_terminal(identifier),
                       escape_for_terminal(type));
       const std::string& wanted = out_.place().server;
+      out_.chosen();
       if (wanted.empty() || wanted == type || wanted == identifier) fitting.push_back(package);
     }
     if (fitting.size() == 1) return fitting.front();

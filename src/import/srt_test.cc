@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "import/vscode.h"
 #include "support/imports.h"
 
@@ -55,6 +57,32 @@ TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
     const std::string text = files(members);
     EXPECT_EQ(outcome(read_json(read_srt, text), text), expected) << text;
   }
+}
+
+// Whichever deny comes first: what loses its writing is not readable again by that.
+TEST(Srt, ADenyOfWritingOpensNothing) {
+  const std::string text =
+      R"({"filesystem": {"allowWrite": ["/srv/k"], "denyWrite": ["/srv/k"]},
+          "credentials": {"files": [{"path": "/srv/k", "mode": "deny"}]}})";
+  EXPECT_EQ(outcome(read_json(read_srt, text), text), "");
+}
+
+// A thousand grants below a deny, a thousand times; each is readable again by its own rule.
+TEST(Srt, ManyRulesAreWeighedQuickly) {
+  std::string around = "/srv";
+  for (int i = 0; i < 10; ++i) around += "/" + std::string(200, 'x');
+  std::string allows;
+  std::string denies;
+  for (int i = 0; i < 1024; ++i) {
+    allows += format("{}\"{}/{}\"", i == 0 ? "" : ", ", around, i);
+    denies += format("{}\"/srv\"", i == 0 ? "" : ", ");
+  }
+  const std::string text = files(format(R"("allowRead": [{}], "denyRead": [{}])", allows, denies));
+  const auto begin = std::chrono::steady_clock::now();
+  const auto read = read_json(read_srt, text);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->capabilities.size(), 1024U);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 TEST(Srt, ADenyInsideOfWhatIsAllowedIsRefused) {
@@ -164,6 +192,22 @@ TEST(Vscode, TheSandboxOfTheFile) {
   EXPECT_TRUE(has_loss(read_json(read_vscode, text, "b"), Loss::Kind::assumed, "sandboxEnabled"));
   EXPECT_TRUE(
       outcome(read_json(read_vscode, text, "c"), text).ends_with("there is no server \"c\""));
+}
+
+// Two places are two variables, whatever they are called.
+TEST(Vscode, VariablesOfSeveralKindsAreSeveral) {
+  const std::string text = R"({
+    "servers": {"a": {"command": "a", "sandboxEnabled": true,
+                      "env": {"K": "x ${input:key}", "L": "${input:other}"}}},
+    "inputs": [{"id": "key", "type": "promptString", "password": true}],
+    "sandbox": {"filesystem": {"allowWrite": [
+      "${env:DATA}/a", "${input:DATA}/b", "${env:DATA}/c", "${workspaceFolder}/d",
+      "${input:workspace-folder}/e", "${workspaceFolder:workspace-folder}/f"]}}})";
+  const auto read = read_json(read_vscode, text);
+  EXPECT_EQ(outcome(read, text),
+            "env:inject:K env:read:L fs:write:${DATA_2}/b fs:write:${DATA}/a fs:write:${DATA}/c "
+            "fs:write:${WORKSPACE_FOLDER_2}/e fs:write:${WORKSPACE_FOLDER_3}/f "
+            "fs:write:${WORKSPACE_FOLDER}/d");
 }
 
 TEST(Vscode, WhatItCannotMeanIsAMistake) {

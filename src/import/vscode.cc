@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <set>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -49,9 +51,9 @@ std::optional<Rules::Item> translate(Rules& in, Value value, std::string_view te
   const std::string_view kind = name.substr(0, colon);
   const std::string_view key = colon == std::string_view::npos ? "" : name.substr(colon + 1);
   if (name == "workspaceFolder") {
-    item.text = format("${{{}}}{}", in.out().variable("workspace-folder"), rest);
+    item.text = format("${{{}}}{}", in.out().variable(name, "workspace-folder"), rest);
   } else if ((kind == "workspaceFolder" || kind == "env" || kind == "input") && !key.empty()) {
-    item.text = format("${{{}}}{}", in.out().variable(key), rest);
+    item.text = format("${{{}}}{}", in.out().variable(name, key), rest);
   } else {
     return refuse(format("the variable {} is not known", quoted(name)));
   }
@@ -105,7 +107,7 @@ class Reader {
         in_.complain(input.span(), "an input is a mapping", "write {\"id\": ..., \"type\": ...}");
         continue;
       }
-      if (in_.flag(input, "password")) secrets_.emplace_back(in_.text(input, "id"));
+      if (in_.flag(input, "password")) secrets_.emplace(in_.text(input, "id"));
     }
   }
 
@@ -150,6 +152,16 @@ class Reader {
     in_.out().command(std::move(words));
   }
 
+  [[nodiscard]] bool has_secret(std::string_view value) const {
+    constexpr std::string_view begin = "${input:";
+    for (std::size_t at = value.find(begin); at != std::string_view::npos;
+         at = value.find(begin, at + 1)) {
+      const std::string_view rest = value.substr(at + begin.size());
+      if (secrets_.contains(rest.substr(0, rest.find('}')))) return true;
+    }
+    return false;
+  }
+
   void read_env(Value env) {
     for (const Member member : env.members()) {
       const Rules::Item item{
@@ -157,9 +169,7 @@ class Reader {
       if (item.text.empty() || member.value.is(Kind::null)) continue;
       const bool is_scalar = !member.value.is(Kind::object) && !member.value.is(Kind::array);
       const std::string_view value = is_scalar ? member.value.text() : "";
-      const bool is_secret = std::ranges::any_of(secrets_, [&](const std::string& id) {
-        return value.contains(format("${{input:{}}}", id));
-      });
+      const bool is_secret = has_secret(value);
       in_.allow_variable(
           is_secret ? core::EnvCapability::Action::inject : core::EnvCapability::Action::read,
           item);
@@ -172,7 +182,7 @@ class Reader {
 
   Rules in_;
   Value root_;
-  std::vector<std::string> secrets_;
+  std::set<std::string, std::less<>> secrets_;  // ids of inputs
 };
 
 }  // namespace

@@ -63,7 +63,7 @@ std::unexpected<BundleProblem> failed(std::string_view what) {
 // A child that is killed and reaped at the end, whatever the end is.
 class Running {
  public:
-  Running(pid_t pid, sys::Fd pidfd) : pid_(pid), pidfd_(std::move(pidfd)) {}
+  explicit Running(pid_t pid) : pid_(pid) {}
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   Running(Running&&) = delete;
@@ -73,7 +73,9 @@ class Running {
   // Its wait status, or -1. Kills it, if it still runs.
   int end() {
     if (pid_ < 0) return status_;
-    (void)::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+    // The pid is its own until it is reaped, which happens below and nowhere else. It may have
+    // ended.
+    (void)::kill(pid_, SIGKILL);
     while (::waitpid(pid_, &status_, 0) < 0) {
       if (errno != EINTR) {
         status_ = -1;
@@ -84,7 +86,13 @@ class Running {
     return status_;
   }
 
-  // Waits until then for it to end by itself.
+  // What wait() waits on. False, with errno: this machine has none left.
+  [[nodiscard]] bool watch() {
+    pidfd_ = sys::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
+    return pidfd_.get() >= 0;
+  }
+
+  // Waits until then for it to end by itself; after watch().
   void wait(Clock::time_point until) const {
     while (true) {
       pollfd ended{.fd = pidfd_.get(), .events = POLLIN, .revents = 0};
@@ -165,8 +173,8 @@ std::expected<Found, BundleProblem> read_bundle(const Reader& reader) {
   const pid_t pid = ::fork();
   if (pid < 0) return failed("fork");
   if (pid == 0) run_child(reader.bundle.get(), reader.program.get(), to.get(), parent);
-  // The pid is its own until it is reaped, which happens here alone.
-  Running child(pid, sys::Fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))));
+  Running child(pid);
+  if (!child.watch()) return failed("pidfd_open");
   to = sys::Fd();
   auto answer = read_answer(from.get(), until);
   if (!answer) return std::unexpected(std::move(answer).error());

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +72,25 @@ TEST(Bundle, AReaderThatNeverStopsTalkingIsEnded) {
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().message, "capgate-unpack answers with too much");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
+}
+
+// Descriptors for the pipe, and none for what is waited on.
+TEST(Bundle, AMachineWithoutDescriptorsIsAnError) {
+  const Pipe open = make_pipe();
+  const sys::Fd program = open_program("/bin/cat");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const Pipe next = make_pipe();
+  rlimit few = before;
+  few.rlim_cur = static_cast<rlim_t>(next.write.get()) + 3;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const auto found =
+      read_bundle({.bundle = open.read, .program = program, .longest = milliseconds(200)});
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().cause, Cause::machine);
+  EXPECT_EQ(found.error().message, "pidfd_open: Too many open files");
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a child is left";
 }
 
 TEST(Bundle, AReaderThatFailsOrIsNotThereIsAnError) {

@@ -25,10 +25,12 @@ constexpr std::string_view local_mark = "PK\3\4";
 constexpr std::string_view entry_mark = "PK\1\2";
 constexpr std::string_view end_mark = "PK\5\6";
 constexpr std::string_view zip64_mark = "PK\6\7";
+constexpr std::string_view descriptor_mark = "PK\7\10";  // often left out
 constexpr std::uint64_t local_size = 30;
 constexpr std::uint64_t entry_size = 46;
 constexpr std::uint64_t end_size = 22;
 constexpr std::uint64_t zip64_locator_size = 20;
+constexpr std::uint64_t descriptor_size = 12;  // without its mark
 constexpr std::uint64_t longest_comment = 0xffff;
 
 constexpr std::string_view manifest_name = "manifest.json";
@@ -42,7 +44,9 @@ constexpr unsigned flag_strong_encryption = 1U << 6;
 constexpr unsigned flag_masked = 1U << 13;
 constexpr unsigned method_stored = 0;
 constexpr unsigned method_deflated = 8;
+constexpr unsigned extra_zip64 = 0x0001;
 constexpr unsigned extra_unicode_path = 0x7075;
+constexpr std::size_t chunk = std::size_t{64} << 10;
 
 std::uint32_t number(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint32_t out = 0;
@@ -56,7 +60,6 @@ std::uint32_t u32(std::string_view bytes, std::size_t at) { return number(bytes,
 
 struct Entry {
   std::string_view name;
-  std::string_view unicode_name;  // what the extra field calls it, or empty
   unsigned flags = 0;
   unsigned method = 0;
   std::uint32_t crc = 0;
@@ -174,15 +177,15 @@ class Archive {
       const std::size_t extra = u16(rest, 30);
       const std::size_t whole = entry_size + name + extra + u16(rest, 32);
       if (rest.size() < whole) return refuse("has a directory that is broken");
-      Entry entry{.name = rest.substr(entry_size, name),
-                  .flags = u16(rest, 8),
-                  .method = u16(rest, 10),
-                  .crc = u32(rest, 16),
-                  .packed = u32(rest, 20),
-                  .unpacked = u32(rest, 24),
-                  .offset = u32(rest, 42)};
-      entry.unicode_name = unicode_name(rest.substr(entry_size + name, extra));
+      const Entry entry{.name = rest.substr(entry_size, name),
+                        .flags = u16(rest, 8),
+                        .method = u16(rest, 10),
+                        .crc = u32(rest, 16),
+                        .packed = u32(rest, 20),
+                        .unpacked = u32(rest, 24),
+                        .offset = u32(rest, 42)};
       TRY(check(entry, u16(rest, 34)));
+      TRY(check_extra(entry, rest.substr(entry_size + name, extra)));
       entries_.push_back(entry);
       rest.remove_prefix(whole);
     }
@@ -190,20 +193,27 @@ class Archive {
     return {};
   }
 
-  static std::string_view unicode_name(std::string_view extra) {
+  // Programs differ in which of several fields they heed, so none may say anything else.
+  static Words<void> check_extra(const Entry& entry, std::string_view extra) {
     constexpr std::size_t before = 5;  // a version and a checksum
-    while (extra.size() >= 4) {
-      const std::size_t size = u16(extra, 2);
-      if (extra.size() - 4 < size) return "";
-      if (u16(extra, 0) == extra_unicode_path && size > before) {
-        return extra.substr(4 + before, size - before);
+    while (!extra.empty()) {
+      const std::size_t size = extra.size() < 4 ? 0 : u16(extra, 2);
+      if (extra.size() < 4 + size) {
+        return refuse(format("has an entry with broken extra fields: {}", quoted(entry.name)));
+      }
+      const unsigned kind = u16(extra, 0);
+      if (kind == extra_zip64) return refuse("is a zip64 archive, which bundles are not");
+      if (kind == extra_unicode_path &&
+          (size < before || extra.substr(4 + before, size - before) != entry.name)) {
+        return refuse(format("has an entry with a second name: {}", quoted(entry.name)));
       }
       extra.remove_prefix(4 + size);
     }
-    return "";
+    return {};
   }
 
   static Words<void> check(const Entry& entry, unsigned disk) {
+    const bool is_sized_later = (entry.flags & flag_descriptor) != 0;
     if (const auto bad = bad_name(entry.name); !bad.empty()) {
       return refuse(format("has an entry that {}: {}", bad, quoted(entry.name)));
     }
@@ -214,6 +224,14 @@ class Archive {
     if (entry.packed == UINT32_MAX || entry.unpacked == UINT32_MAX || entry.offset == UINT32_MAX) {
       return refuse("is a zip64 archive, which bundles are not");
     }
+    if (entry.method == method_stored && entry.packed != entry.unpacked) {
+      return refuse(format("says two things about {}", quoted(entry.name)));
+    }
+    // Only a deflated stream says itself where it ends.
+    if (is_sized_later && entry.method != method_deflated && entry.packed != 0) {
+      return refuse(
+          format("has an entry whose end does not show from its start: {}", quoted(entry.name)));
+    }
     return {};
   }
 
@@ -221,15 +239,12 @@ class Archive {
     const Entry* found = nullptr;
     for (const Entry& entry : entries_) {
       const bool is_it = entry.name == manifest_name;
-      if (!is_it && (is_like_manifest(entry.name) || is_like_manifest(entry.unicode_name))) {
+      if (!is_it && is_like_manifest(entry.name)) {
         return refuse(format("has an entry that some systems take for manifest.json: {}",
                              quoted(entry.name)));
       }
       if (!is_it) continue;
       if (found != nullptr) return refuse("has two entries of the name manifest.json");
-      if (!entry.unicode_name.empty() && entry.unicode_name != manifest_name) {
-        return refuse("has a manifest.json with a second name");
-      }
       found = &entry;
     }
     if (found == nullptr) return refuse("has no manifest.json at its root");
@@ -249,10 +264,13 @@ class Archive {
       const std::uint64_t data = TRY(data_of(entry));
       const std::uint64_t end = data + entry.packed;
       expected = i + 1 < entries_.size() ? entries_[i + 1].offset : directory_at_;
-      if (end > expected) return refuse(format("has entries that overlap: {}", quoted(entry.name)));
+      if (end > expected || expected > directory_at_)
+        return refuse(format("has entries that overlap: {}", quoted(entry.name)));
       const std::uint64_t gap = expected - end;
-      const bool is_descriptor = (entry.flags & flag_descriptor) != 0 && (gap == 12 || gap == 16);
-      if (gap != 0 && !is_descriptor) {
+      if ((entry.flags & flag_descriptor) != 0) {
+        TRY(check_descriptor(entry, end, gap));
+        if (entry.method == method_deflated) TRY(check_stream(entry, data));
+      } else if (gap != 0) {
         return refuse(format("has something between its entries, after {}", quoted(entry.name)));
       }
     }
@@ -282,7 +300,71 @@ class Archive {
                          u32(header, 22) == entry.unpacked;
     const bool is_empty = u32(header, 14) == 0 && u32(header, 18) == 0 && u32(header, 22) == 0;
     if (!is_same && !(is_later && is_empty)) return disagrees();
-    return entry.offset + local_size + entry.name.size() + u16(header, 28);
+    const std::uint64_t extra = entry.offset + local_size + entry.name.size();
+    const std::string fields = TRY(bytes(extra, u16(header, 28)));
+    TRY(check_extra(entry, fields));
+    return extra + u16(header, 28);
+  }
+
+  // What follows the data of an entry whose local header does not have the sizes.
+  Words<void> check_descriptor(const Entry& entry, std::uint64_t at, std::uint64_t size) const {
+    const auto wrong = [&] {
+      return refuse(format("has something between its entries, after {}", quoted(entry.name)));
+    };
+    const bool is_marked = size == descriptor_mark.size() + descriptor_size;
+    if (!is_marked && size != descriptor_size) return wrong();
+    const std::string whole = TRY(bytes(at, size));
+    std::string_view fields = whole;
+    // Without a mark it must not look as if it had one.
+    if (fields.starts_with(descriptor_mark) != is_marked) return wrong();
+    if (is_marked) fields.remove_prefix(descriptor_mark.size());
+    const bool is_same = u32(fields, 0) == entry.crc && u32(fields, 4) == entry.packed &&
+                         u32(fields, 8) == entry.unpacked;
+    if (!is_same) return refuse(format("says two things about {}", quoted(entry.name)));
+    return {};
+  }
+
+  // Who reads from the start takes the end of the stream for the end of the entry, and goes on
+  // there: it must be where the directory says. What comes out is thrown away.
+  Words<void> check_stream(const Entry& entry, std::uint64_t data) {
+    z_stream stream{};
+    if (::inflateInit2(&stream, -MAX_WBITS) != Z_OK) return refuse("cannot be unpacked");
+    auto is_whole = follow(stream, entry, data);
+    (void)::inflateEnd(&stream);
+    if (!TRY(std::move(is_whole))) {
+      return refuse(format("has an entry that is not packed as it says: {}", quoted(entry.name)));
+    }
+    return {};
+  }
+
+  // False: not exactly all of the packed bytes become exactly the unpacked ones.
+  Words<bool> follow(z_stream& stream, const Entry& entry, std::uint64_t data) {
+    in_.resize(chunk);
+    out_.resize(chunk);
+    std::uint64_t left = entry.packed;
+    std::uint64_t came = 0;
+    uLong crc = 0;
+    while (true) {
+      if (stream.avail_in == 0 && left > 0) {
+        const std::uint64_t size = std::min<std::uint64_t>(left, chunk);
+        if (!read_at_(data, std::span(in_).first(size))) return refuse("cannot be read");
+        stream.next_in = reinterpret_cast<Bytef*>(in_.data());
+        stream.avail_in = static_cast<uInt>(size);
+        data += size;
+        left -= size;
+      }
+      stream.next_out = reinterpret_cast<Bytef*>(out_.data());
+      stream.avail_out = static_cast<uInt>(chunk);
+      const int state = ::inflate(&stream, Z_NO_FLUSH);
+      const uInt got = static_cast<uInt>(chunk) - stream.avail_out;
+      came += got;
+      crc = ::crc32(crc, reinterpret_cast<const Bytef*>(out_.data()), got);
+      if (state == Z_STREAM_END) {
+        return left == 0 && stream.avail_in == 0 && came == entry.unpacked && crc == entry.crc;
+      }
+      // Without any progress it is Z_BUF_ERROR, so this ends.
+      if (state != Z_OK || came > entry.unpacked) return false;
+    }
   }
 
   Words<std::string> unpack(const Entry& entry) const {
@@ -295,7 +377,6 @@ class Archive {
     std::string packed = TRY(bytes(data, entry.packed));
     std::string out;
     if (entry.method == method_stored) {
-      if (entry.packed != entry.unpacked) return refuse("says two things about \"manifest.json\"");
       out = std::move(packed);
     } else if (entry.method == method_deflated) {
       out = TRY(inflated(packed, entry.unpacked));
@@ -333,6 +414,8 @@ class Archive {
   std::string directory_;
   std::size_t count_ = 0;
   std::vector<Entry> entries_;
+  std::vector<char> in_;
+  std::vector<char> out_;
 };
 
 }  // namespace

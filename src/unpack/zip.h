@@ -1,13 +1,15 @@
-// manifest.json of a bundle: a zip archive, read so strictly that no two programs can disagree
-// about what it holds.
+// manifest.json of a bundle: a zip archive, read so strictly that a program that goes by its
+// directory and one that reads it from the start find the same manifest.
 //
 //   const auto found = read_bundle_manifest(size, read_at);
 //   found->manifest   -> the bytes of the one manifest.json at the root
 //   found.error()     -> why the archive is refused, in words
 //
 // The central directory decides, and everything else must agree with it: the local headers, the
-// order of the entries without overlap or gap, the end of the file. So nothing can be hidden from
-// this reader and be seen by another. Nothing but manifest.json is unpacked.
+// order of the entries without overlap or gap, the extra fields of both, the end of the file. Where
+// a local header leaves the sizes to what follows the data, the data itself must end where the
+// directory says, so that no entry can be hidden in another one's bytes: such an entry is inflated,
+// and thrown away. Nothing but manifest.json is kept.
 #pragma once
 
 #include <cstdint>

@@ -22,6 +22,7 @@ struct Item {
   std::string extra = {};
   std::string local_name = {};  // where it differs
   std::string hidden = {};      // bytes after the data
+  std::string local_extra = {};
 };
 
 std::string little(std::uint64_t value, std::size_t size) {
@@ -60,8 +61,8 @@ struct Zip {
     directory += "PK\1\2" + little(20, 2) + little(20, 2) + fields + little(item.name.size(), 2) +
                  little(item.extra.size(), 2) + little(0, 2) + little(0, 2) + little(0, 2) +
                  little(0, 4) + little(body.size(), 4) + item.name + item.extra;
-    body += "PK\3\4" + little(20, 2) + fields + little(local.size(), 2) + little(0, 2) + local +
-            data + item.hidden;
+    body += "PK\3\4" + little(20, 2) + fields + little(local.size(), 2) +
+            little(item.local_extra.size(), 2) + local + item.local_extra + data + item.hidden;
     ++count;
   }
 
@@ -122,14 +123,42 @@ TEST(Zip, OnlyOneEntryCanBeTheManifest) {
                     .starts_with("has an entry that some systems take for manifest.json"))
         << name;
   }
-  const std::string other_name = "manifest.json";
-  const std::string extra =
-      little(0x7075, 2) + little(5 + other_name.size(), 2) + std::string(5, '\1') + other_name;
-  EXPECT_TRUE(read({manifest, {.name = "innocent", .text = "", .extra = extra}})
-                  .starts_with("has an entry that some systems take for manifest.json"));
-  const std::string renamed = little(0x7075, 2) + little(6, 2) + std::string(5, '\1') + "x";
-  EXPECT_EQ(read({{.name = "manifest.json", .text = "", .extra = renamed}}),
-            "has a manifest.json with a second name");
+}
+
+std::string field(unsigned kind, const std::string& bytes) {
+  return little(kind, 2) + little(bytes.size(), 2) + bytes;
+}
+std::string unicode_name(const std::string& name) {
+  return field(0x7075, std::string(5, '\1') + name);
+}
+
+// Programs take the first of several names, or the last, or that of the local header.
+TEST(Zip, NoEntryHasASecondName) {
+  const std::string time = field(0x5455, std::string(5, '\0'));
+  const std::string own = unicode_name("innocent");
+  const std::string other = unicode_name("manifest.json");
+  const auto of = [](const std::string& extra, const std::string& local) {
+    return read(
+        {manifest, {.name = "innocent", .text = "x", .extra = extra, .local_extra = local}});
+  };
+  for (const std::string& good : {std::string(), time, own, time + own + own}) {
+    EXPECT_EQ(of(good, good), "{\"a\": 1}");
+  }
+  for (const std::string& bad : {other, own + other, time + own + other, other + own,
+                                 unicode_name(""), field(0x7075, "1234"), field(0x7075, "")}) {
+    EXPECT_EQ(of(bad, ""), "has an entry with a second name: \"innocent\"");
+    EXPECT_EQ(of("", bad), "has an entry with a second name: \"innocent\"");
+  }
+  for (const std::string& bad : {std::string("x"), std::string("xyz"), time + "x",
+                                 little(0x7075, 2) + little(1, 2), own + little(1, 2)}) {
+    EXPECT_EQ(of(bad, ""), "has an entry with broken extra fields: \"innocent\"");
+    EXPECT_EQ(of("", bad), "has an entry with broken extra fields: \"innocent\"");
+  }
+  // Sizes of eight bytes, which change how long a descriptor is.
+  EXPECT_EQ(of(field(1, ""), ""), "is a zip64 archive, which bundles are not");
+  EXPECT_EQ(of("", field(1, std::string(16, '\0'))), "is a zip64 archive, which bundles are not");
+  EXPECT_EQ(read({{.name = "manifest.json", .text = "", .extra = unicode_name("x")}}),
+            "has an entry with a second name: \"manifest.json\"");
 }
 
 TEST(Zip, NamesThatLeadElsewhereAreRefused) {
@@ -234,15 +263,93 @@ TEST(Zip, ASignatureMayFollow) {
   EXPECT_EQ(read(zip.whole() + "MCPB_SIG_END"), "ends with a signature that is not whole");
 }
 
+std::string descriptor(const std::string& text, std::size_t packed) {
+  const auto crc =
+      ::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size()));
+  return little(crc, 4) + little(packed, 4) + little(text.size(), 4);
+}
+
+constexpr unsigned later = 1U << 3;  // the sizes stand after the data
+const std::string mark = "PK\7\10";
+
 TEST(Zip, DescriptorsAfterTheDataAreTaken) {
-  for (const std::size_t size : {12U, 16U}) {
-    Zip zip = zip_of({{.name = "manifest.json",
-                       .text = "{}",
-                       .flags = 1U << 3,
-                       .hidden = std::string(size, 'd')}});
-    EXPECT_EQ(read(zip.whole()), "{}") << size;
-    zip.body.replace(14, 12, std::string(12, '\0'));  // the sizes come later
-    EXPECT_EQ(read(zip.whole()), "{}") << size;
+  const std::string text = "{\"a\": \"" + std::string(200000, 'x') + "\"}";
+  const std::string right = descriptor(text, deflated(text).size());
+  for (const std::string& after : {right, mark + right}) {
+    const Item item{
+        .name = "manifest.json", .text = text, .deflated = true, .flags = later, .hidden = after};
+    Zip zip = zip_of({item, {.name = "x", .text = "1"}});
+    EXPECT_EQ(read(zip.whole()), text);
+    zip.body.replace(14, 12, std::string(12, '\0'));
+    EXPECT_EQ(read(zip.whole()), text);
+  }
+  // Directories, as some programs write them.
+  const Item directory{
+      .name = "a/", .text = "", .flags = later, .hidden = mark + std::string(12, '\0')};
+  EXPECT_EQ(read({directory, manifest}), "{\"a\": 1}");
+}
+
+TEST(Zip, WrongDescriptorsAreRefused) {
+  const auto with = [](const std::string& after) {
+    return read(
+        {manifest, {.name = "x", .text = "1;", .deflated = true, .flags = later, .hidden = after}});
+  };
+  const std::string right = descriptor("1;", deflated("1;").size());
+  EXPECT_EQ(with(right), "{\"a\": 1}");
+  for (const std::size_t at : {0U, 4U, 8U}) {
+    std::string wrong = right;
+    wrong[at] = static_cast<char>(wrong[at] ^ 1);
+    EXPECT_EQ(with(wrong), "says two things about \"x\"") << at;
+    EXPECT_EQ(with(mark + wrong), "says two things about \"x\"") << at;
+  }
+  for (const std::string& wrong : {std::string(), std::string("PK\7\7") + right, right + "1234",
+                                   right.substr(1), right + "x", mark + right.substr(4)}) {
+    EXPECT_EQ(with(wrong), "has something between its entries, after \"x\"");
+  }
+}
+
+// A whole entry inside of another one's bytes: the stream ends early, and who reads from the start
+// goes on with what follows it.
+TEST(Zip, NoEntryIsHiddenInTheBytesOfAnother) {
+  const std::string inner = "{\"a\": \"inner\"}";
+  const std::string first = deflated("x");
+  const Zip hidden = zip_of({{.name = "manifest.json", .text = inner}});
+  const std::string packed = first + mark + descriptor("x", first.size()) + hidden.body;
+  const auto bundle = [&](bool is_deflated, std::size_t unpacked) {
+    const auto crc = is_deflated ? descriptor("x", 0) : descriptor(packed, 0);
+    const std::string sizes = little(packed.size(), 4) + little(unpacked, 4);
+    Zip zip = zip_of({{.name = "x", .text = packed, .flags = later}});
+    for (std::string* part : {&zip.body, &zip.directory}) {
+      const std::size_t at = part == &zip.body ? 8 : 10;
+      part->replace(at, 2, little(is_deflated ? 8 : 0, 2));
+      part->replace(at + 6, 12, crc.substr(0, 4) + sizes);
+    }
+    zip.body += mark + crc.substr(0, 4) + sizes;
+    zip.body.replace(14, 12, std::string(12, '\0'));
+    zip.add(manifest);
+    return read(zip.whole());
+  };
+  EXPECT_EQ(bundle(true, 1), "has an entry that is not packed as it says: \"x\"");
+  EXPECT_EQ(bundle(true, packed.size()), "has an entry that is not packed as it says: \"x\"");
+  EXPECT_EQ(bundle(false, packed.size()),
+            "has an entry whose end does not show from its start: \"x\"");
+  EXPECT_EQ(bundle(false, 1), "says two things about \"x\"");
+}
+
+TEST(Zip, AStreamThatNeverEndsIsRefused) {
+  const std::string packed = deflated(std::string(1 << 20, 'x'));
+  for (const std::size_t cut : {std::size_t{1}, packed.size() / 2, packed.size()}) {
+    const std::string part = packed.substr(0, packed.size() - cut);
+    const auto fields = descriptor(std::string(1 << 20, 'x'), part.size());
+    Zip zip = zip_of({{.name = "x", .text = part}});
+    for (std::string* where : {&zip.body, &zip.directory}) {
+      const std::size_t at = where == &zip.body ? 6 : 8;
+      where->replace(at, 4, little(later, 2) + little(8, 2));
+      where->replace(at + 8, 12, fields);
+    }
+    zip.body += fields;
+    zip.add(manifest);
+    EXPECT_EQ(read(zip.whole()), "has an entry that is not packed as it says: \"x\"") << cut;
   }
 }
 

@@ -8,6 +8,7 @@ import resource
 import shutil
 import subprocess
 import unittest
+import zipfile
 
 import launch
 from cases import Case
@@ -71,6 +72,40 @@ class Help(CliCase):
                 self.assertIn(f"capgate {command}", done.stdout.split("examples:")[1])
                 self.assertEqual(self.run_capgate("help", command, code=0).stdout, done.stdout)
 
+    def test_the_examples_of_import_and_export_work(self):
+        def prepare():
+            root = self.tree.directory("examples")
+            for name, source in (("github.json", "examples/github.json"),
+                                 ("server.json", "tests/import/samples/server-json/stars-npm.json"),
+                                 ("manifest.json", "tests/import/samples/mcpb/notes-node-0.3.json")):
+                shutil.copy(os.path.join(launch.ROOT, source), os.path.join(root, name))
+            with zipfile.ZipFile(os.path.join(root, "notes.mcpb"), "w") as archive:
+                archive.write(os.path.join(root, "manifest.json"), "manifest.json")
+            return root
+        root = prepare()
+        for command in ("import", "export"):
+            text = self.run_capgate(command, "--help", code=0).stdout.split("examples:")[1]
+            lines = re.findall(r"(?m)^  (capgate .*)$", re.sub(r"\\\n +", "", text))
+            self.assertGreater(len(lines), 2, text)
+            for line in lines:
+                with self.subTest(line=line):
+                    words = re.split(r" {3,}", line)[0].split()
+                    done = subprocess.run([launch.CAPGATE, *words[1:]], cwd=root, check=False,
+                                          capture_output=True, timeout=launch.SECONDS)
+                    self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_help_of_import_lists_its_formats(self):
+        text = self.run_capgate("import", "--help", code=0).stdout
+        known = self.run_capgate("import", self.good, "--from", "tar", code=2).stderr
+        with open(os.path.join(launch.ROOT, "docs/import.md"), encoding="utf-8") as file:
+            table = file.read()
+        names = sorted(os.listdir(os.path.join(launch.ROOT, "tests/import/samples")))
+        self.assertEqual(len(names), 10)
+        for name in names:
+            self.assertRegex(text, rf"(?m)^  {name}  +[a-z]")
+            self.assertIn(name, known)
+            self.assertIn(f"| `{name}` |", table)
+
     def test_help_wins_over_other_words(self):
         done = self.run_capgate("compile", "missing.json", "--help", code=0)
         self.assertIn("usage: capgate compile", done.stdout)
@@ -119,6 +154,10 @@ class UsageErrors(CliCase):
                       ["compile", self.good, "--target", "xyzzy"], ["completion", "tcsh"]):
             with self.subTest(words=words):
                 self.assert_usage_error(words, "capgate: ")
+
+    def test_words_that_exclude_each_other_are_refused(self):
+        self.assert_usage_error(["explain", "--textconv", "--json", self.good],
+                                "--textconv and --json exclude each other")
 
     def test_extra_missing_and_repeated_words_are_refused(self):
         self.assert_usage_error(["compile"], "compile needs FILE")
@@ -243,10 +282,13 @@ class Streams(CliCase):
 
     def test_a_full_disk_is_no_success(self):
         with open("/dev/full", "w", encoding="ascii") as full:
-            for words in (["compile", self.good], ["--help"], ["version"], ["check", self.good]):
+            for words in (["compile", self.good], ["--help"], ["version"], ["check", self.good],
+                          ["schema"]):
                 done = subprocess.run([launch.CAPGATE, *words], stdout=full, check=False,
                                       stderr=subprocess.PIPE, timeout=launch.SECONDS)
                 self.assertEqual(done.returncode, 1, words)
+                self.assertIn(b"capgate: cannot write to standard output: No space left",
+                              done.stderr, words)
 
     def test_a_closed_output_is_no_success(self):
         for redirect in (">&-", ">&- 2>&-", "<&- >&- 2>&-"):
@@ -261,6 +303,7 @@ class Streams(CliCase):
             done = subprocess.run([launch.CAPGATE, "compile", self.good], stdout=broken,
                                   stderr=subprocess.PIPE, check=False, timeout=launch.SECONDS)
         self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.stderr, b"")  # it knows
 
     def test_control_characters_of_the_input_never_reach_the_terminal(self):
         manifest = launch.server("fs:read:/a\x1b[31m", "gpu:\u202e\x07:x")

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import socket
+import subprocess
 import unittest
 
 import egress_lab
@@ -218,8 +219,13 @@ class Unenforced(SrtCase):
     def test_a_host_that_it_does_not_take_is_closed(self):
         settings = self.settings("net:connect:*", accept=["net:connect:*"])
         with service(socket.AF_INET, ("127.0.0.1", 0)) as (_, port):
-            done = self.finished(settings, [*CURL, f"http://127.0.0.1:{port}/"])
-        self.assertNotIn(b"hello from the host", done.stdout)
+            self.assert_open_outside(["connect", "127.0.0.1", port])
+            script = 'echo started; curl "$@"; echo "ended with $?"'
+            done = self.finished(settings, ["/bin/sh", "-c", script, "sh", *CURL[1:],
+                                            f"http://127.0.0.1:{port}/"])
+        # curl ran and got nothing: no proxy answers where no host is allowed.
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertRegex(done.stdout, rb"\Astarted\nended with (7|52|56)\n\Z")
 
 
 class Network(SrtCase):
@@ -288,8 +294,9 @@ class Network(SrtCase):
     def test_unenforced_requests_are_not_looked_at(self):
         grant = "net:connect:api.example.test:80?methods=GET"
         settings = self.settings(grant, accept=[grant])
-        self.assertNotEqual(self.fetch(settings, "http://api.example.test/", "--request",
-                                       "DELETE")[0], "403")
+        get, delete = (self.fetch(settings, "http://api.example.test/", "--request", method)
+                       for method in ("GET", "DELETE"))
+        self.assertEqual((get, delete), (("200", 0), ("200", 0)))
 
 
 class Goldens(SrtCase):
@@ -348,12 +355,44 @@ class Command(Case):
         done = export(self.manifest, "--to", "toolhive", "-o", path)
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertEqual(json.loads(self.tree.text("profile.json"))["privileged"], False)
-        os.unlink(path)
-        self.tree.link("profile.json", self.tree.file("elsewhere", "old"))
-        self.assertEqual(export(self.manifest, "--to", "toolhive", "-o", path).returncode, 0)
+        again = export(self.manifest, "--to", "toolhive", "-o", path)
+        self.assertEqual(again.returncode, 2)
+        self.assertIn("exists", again.stderr)
+        self.assertEqual(
+            export(self.manifest, "--to", "toolhive", "-o", path, "--force").returncode, 0)
+        self.tree.link("link.json", self.tree.file("elsewhere", "old"))
+        linked = export(self.manifest, "--to", "toolhive", "--force", "-o",
+                        self.tree.path("link.json"))
+        self.assertEqual(linked.returncode, 2)
         self.assertEqual(self.tree.text("elsewhere"), "old")
-        missing = export(self.manifest, "--to", "toolhive", "-o", self.tree.path("no/where"))
-        self.assertEqual(missing.returncode, 3)
+
+    def test_output_that_cannot_be_written(self):
+        nowhere = self.tree.path("no/where")
+        for place, code, words in ((nowhere, 1, f"cannot write {nowhere}: No such file"),
+                                   (self.tree.root, 2, "is a directory"),
+                                   (self.tree.root + "/new/", 2, "is the name of a directory"),
+                                   ("/dev/full", 2, "is no regular file")):
+            with self.subTest(place=place):
+                done = export(self.manifest, "--to", "toolhive", "--force", "-o", place)
+                self.assertEqual(done.returncode, code, done.stderr)
+                self.assertIn(words, done.stderr)
+
+    def test_what_is_read_is_never_replaced(self):
+        """By whatever name, and not with --force either."""
+        text = json.dumps(self.manifest)
+        path = self.tree.file("g.json", text)
+        os.link(path, self.tree.path("same.json"))
+        for command in (["export", "--to", "toolhive"], ["report"], ["report", "--against", path]):
+            for source in (path, self.tree.path("./same.json")):
+                for force in ([], ["--force"]):
+                    done = launch.capgate(*command, source, "-o", path, *force)
+                    self.assertEqual(done.returncode, 2, (command, source, force))
+                    self.assertIn("is the file that is read", done.stderr)
+        with open(path, encoding="utf-8") as file:
+            done = subprocess.run([launch.CAPGATE, "export", "-", "--to", "toolhive", "--force",
+                                   "-o", path], stdin=file, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(self.tree.text("g.json"), text)
 
     def test_options_that_a_format_does_not_take(self):
         for words in (["--to", "srt", "--", "node"], ["--to", "mcpb-meta", "--tool", "tool"],

@@ -10,6 +10,7 @@ import subprocess
 import time
 import unittest
 import zipfile
+import zlib
 
 import launch
 from cases import Case, started_by_root_and_user
@@ -52,6 +53,71 @@ def changed(data, mark, at, value):
 
 
 LOCAL, ENTRY, END = b"PK\3\4", b"PK\1\2", b"PK\5\6"
+
+
+class Stream(io.BytesIO):
+    """Takes what is written, and cannot be wound back: sizes follow the data."""
+
+    def seekable(self):
+        return False
+
+    def seek(self, *_):
+        raise io.UnsupportedOperation()
+
+    def tell(self):
+        raise io.UnsupportedOperation()
+
+
+def streamed(entries):
+    out = Stream()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in entries:
+            archive.writestr(zipfile.ZipInfo(name), text, zipfile.ZIP_DEFLATED)
+    return out.getvalue()
+
+
+def deflated(data):
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return packer.compress(data) + packer.flush()
+
+
+def with_a_hidden_manifest():
+    """Who goes by the directory sees MANIFEST; who reads from the start sees another one first, in
+    the bytes of an entry whose stream ends early."""
+    stream = deflated(b"x")
+    crc = zlib.crc32(b"x")
+    inner = b'{"name": "inner"}'
+    hidden = LOCAL + struct.pack("<HHHIIIIHH", 20, 0, 0, 0, zlib.crc32(inner), len(inner),
+                                 len(inner), 13, 0) + b"manifest.json" + inner
+    packed = stream + b"PK\7\10" + struct.pack("<III", crc, len(stream), 1) + hidden
+    sizes = struct.pack("<III", crc, len(packed), 1)
+    first = (LOCAL + struct.pack("<HHHI", 20, 8, 8, 0) + bytes(12) + struct.pack("<HH", 1, 0)
+             + b"x" + packed + b"PK\7\10" + sizes)
+    entry = (ENTRY + struct.pack("<HHHHI", 20, 20, 8, 8, 0) + sizes
+             + struct.pack("<HHHHHII", 1, 0, 0, 0, 0, 0, 0) + b"x")
+    rest = bundle([("manifest.json", json.dumps(MANIFEST))])
+    directory, end = rest.index(ENTRY), rest.index(END)
+    moved = changed(rest[directory:end], ENTRY, 42, struct.pack("<I", len(first)))
+    body = first + rest[:directory]
+    return body + entry + moved + END + struct.pack("<HHHHIIH", 0, 0, 2, 2, len(entry + moved),
+                                                    len(body), 0)
+
+
+def read_from_the_start(data):
+    """The names that a program sees that knows no directory."""
+    at, names = 0, []
+    while data[at:at + 4] == LOCAL:
+        flags, method = struct.unpack_from("<HH", data, at + 6)
+        size, _, name, extra = struct.unpack_from("<IIHH", data, at + 18)
+        start = at + 30 + name + extra
+        names.append(data[at + 30:at + 30 + name].decode())
+        at = start + size
+        if flags & 8 and method == 8:
+            reader = zlib.decompressobj(-15)
+            reader.decompress(data[start:])
+            at = len(data) - len(reader.unused_data)
+            at += 16 if data[at:at + 4] == b"PK\7\10" else 12
+    return names
 
 
 class ImportCase(Case):
@@ -133,11 +199,31 @@ class Formats(ImportCase):
         self.assertEqual(self.capgate(path, "-o", target).returncode, USAGE)
         self.assertEqual(self.capgate(path, "-o", target, "--force").returncode, 0)
         self.assertEqual(os.listdir(self.tree.path("out")), ["server.json"])
+        done = self.capgate(path, "-o", path, "--force")
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn(b"is the file that is read", done.stderr)
+        done = self.capgate(path, "-o", self.tree.path("no/where"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"No such file or directory", done.stderr)
+
+    def test_a_server_that_is_not_there_is_not_passed_over(self):
+        samples = {"mcpb": "notes-node-0.3.json", "toolhive": "tracker.json", "srt": "build.json",
+                   "wassette": "policy.yaml", "deno": "command.txt", "gatekit": "single.yaml",
+                   "rampart": "one.yaml", "docker-catalog": "entry.yaml"}
+        for folder, name in samples.items():
+            path = os.path.join(SAMPLES, folder, name)
+            with self.subTest(path=path):
+                named = json.loads(self.capgate(path, "--json").stdout)["manifest"]["name"]
+                done = self.capgate(path, "--server", "nobody")
+                self.assertEqual((done.returncode, done.stdout), (USAGE, b""), done.stderr)
+                self.assertIn(b'this one is not "nobody"', done.stderr)
+                self.assertEqual(self.capgate(path, "--server", named).returncode, 0)
 
     def test_what_is_no_foreign_format_is_told_where_it_belongs(self):
         for text, words in (
                 (json.dumps(launch.server("fs:read:/srv/x")), "capgate check"),
                 ('{"mcpServers": {"a": {"command": "node"}}}', "capgate wrap"),
+                ('{"servers": {"a": {"command": ["node"]}}}', "capgate run --profile NAME"),
                 ('{"hello": 1}', "--from FORMAT")):
             done = self.capgate(self.tree.file("x.json", text))
             self.assertEqual(done.returncode, REFUSED, text)
@@ -231,6 +317,47 @@ class Bundles(ImportCase):
                 (changed(data, ENTRY, 16, b"\0\0\0\0"), "says two things")):
             with self.subTest(words=words):
                 self.assert_refused(hostile, words)
+
+    def test_an_archive_that_was_written_into_a_pipe(self):
+        entries = [("index.js", "1;" * 100000), ("manifest.json", json.dumps(MANIFEST))]
+        data = streamed(entries)
+        self.assertEqual(struct.unpack_from("<H", data, 6)[0] & 8, 8, "sizes follow the data")
+        self.assertEqual(read_from_the_start(data), ["index.js", "manifest.json"])
+        done = self.capgate(self.bytes_file("x.mcpb", data))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+
+    def test_no_manifest_is_hidden_from_who_goes_by_the_directory(self):
+        data = with_a_hidden_manifest()
+        # What makes it an attack: two honest programs see two things.
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            self.assertEqual(json.loads(archive.read("manifest.json"))["name"], "notes")
+        self.assertEqual(read_from_the_start(data)[:2], ["x", "manifest.json"])
+        self.assert_refused(data, 'is not packed as it says: "x"')
+
+    def test_no_entry_has_a_second_name(self):
+        for names, words in (([b"index.js"], None), ([b"index.js", b"manifest.json"], "second name"),
+                             ([b"manifest.json"], "second name")):
+            extra = b"".join(struct.pack("<HHBI", 0x7075, 5 + len(name), 1, zlib.crc32(b"index.js"))
+                             + name for name in names)
+            out = io.BytesIO()
+            with zipfile.ZipFile(out, "w") as archive:
+                info = zipfile.ZipInfo("index.js")
+                info.extra = extra
+                archive.writestr(info, "1;")
+                archive.writestr(zipfile.ZipInfo("manifest.json"), json.dumps(MANIFEST))
+            data = out.getvalue()
+            with self.subTest(names=names):
+                self.assertEqual(data.count(extra), 2)
+                if words is None:
+                    done = self.capgate(self.bytes_file("x.mcpb", data))
+                    self.assertEqual(done.returncode, 0, done.stderr.decode())
+                else:
+                    self.assert_refused(data, words)
+                    # In one of the two headers only.
+                    harmless = struct.pack("<HH", 0xcafe, len(extra) - 4) + bytes(len(extra) - 4)
+                    self.assert_refused(data.replace(extra, harmless, 1), words)
+                    kept = data.rindex(extra)
+                    self.assert_refused(data[:kept] + harmless + data[kept + len(extra):], words)
 
     def test_a_script_of_deno(self):
         path = self.tree.file("fetch.ts", "#!/usr/bin/env -S deno run --allow-net=a.example.com:443\n"
