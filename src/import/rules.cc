@@ -48,6 +48,8 @@ bool writes(Access access) { return access != Access::read; }
 
 // A variable stands for one directory: inside a path it is a component that no path has.
 constexpr std::string_view stand_in = "/..variable..";
+// The variable of relative paths where nobody knows what they start from.
+constexpr std::string_view working_directory = "WORKING_DIRECTORY";
 
 bool overlap(const core::HostPattern& a, const core::HostPattern& b) {
   return matches(a, b) || matches(b, a);
@@ -215,11 +217,12 @@ Result<Rules::PathRule> Rules::resolve(Access access, const Item& item) const {
     }
     path = place_.home + path.substr(1);
   } else if (!path.starts_with('/')) {
-    if (path.starts_with('~') || place_.directory.empty()) {
+    if (path.starts_with('~') || (program_.empty() && place_.directory.empty())) {
       return fail(Code::import_shape, item.where, "the path is not absolute",
                   "write the path from the root");
     }
-    path = format("{}/{}", place_.directory, path);
+    if (!program_.empty()) rule.variable = working_directory;
+    path = format("{}/{}", program_.empty() ? place_.directory : stand_in, path);
   }
   auto pattern = core::parse_path(path);
   if (!pattern) {
@@ -280,6 +283,17 @@ void Rules::deny_path(Access access, const Item& item) {
   rule->is_vague = is_vague;
   rule->text = item.text;
   denied_paths_.push_back(*std::move(rule));
+}
+
+void Rules::deny_reading_for_good(const Item& item) {
+  const std::size_t before = denied_paths_.size();
+  deny_path(Access::read, item);
+  if (denied_paths_.size() > before) denied_paths_.back().is_final = true;
+}
+
+void Rules::start_is_unknown(std::string_view program) {
+  program_ = program;
+  out_.reserve(working_directory);
 }
 
 std::optional<core::Endpoint> Rules::endpoint(const Item& item) {
@@ -343,6 +357,11 @@ void Rules::allow_variable(core::EnvCapability::Action action, const Item& item)
   allow(format("env:{}:{}", reads ? "read" : "inject", item.text), item);
 }
 
+void Rules::allow_fixed_variable(const Item& item) {
+  if (!out_.may_grant_fixed_env(item.text, item.subject)) return;
+  allow_variable(core::EnvCapability::Action::read, item);
+}
+
 void Rules::allow_program(const Item& item) {
   if (find_any(item.text, ":?$\"") != std::string_view::npos) {
     return add({.code = Code::cap_exec_name,
@@ -362,22 +381,25 @@ bool Rules::holds_a_rule(const PathRule& deny) const {
 }
 
 // Every sandbox does that inside of what is granted, unless a grant names it: credentials and, at
-// the root of a grant, files of secrets are hidden; what the host runs later is not writable.
+// the root of a grant, files of secrets are hidden; what the host runs later is not writable. This
+// is what it does whatever directories the variables stand for.
+bool Rules::is_kept_everywhere(const PathRule& deny) const {
+  if (deny.is_vague || !deny.variable.empty()) return false;
+  const std::string& path = deny.path.base;
+  const auto* entry = core::credential_at(path, place_.home);
+  if (entry != nullptr && std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end()) {
+    return true;
+  }
+  if (!writes(deny.access) || core::startup_at(path, place_.home) == nullptr) return false;
+  return std::ranges::none_of(paths_, [&](const PathRule& rule) {
+    return writes(rule.access) && core::startup_at(rule.path.base, place_.home) != nullptr;
+  });
+}
+
 bool Rules::is_kept_anyway(const PathRule& deny) const {
+  if (is_kept_everywhere(deny)) return true;
   if (deny.is_vague) return false;
   const std::string& path = deny.path.base;
-  if (deny.variable.empty()) {
-    const auto* entry = core::credential_at(path, place_.home);
-    if (entry != nullptr &&
-        std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end()) {
-      return true;
-    }
-    if (writes(deny.access) && core::startup_at(path, place_.home) != nullptr) {
-      return std::ranges::none_of(paths_, [&](const PathRule& rule) {
-        return writes(rule.access) && core::startup_at(rule.path.base, place_.home) != nullptr;
-      });
-    }
-  }
   const auto keeps = [&](const PathRule& rule) {
     if (!rule.is_root || rule.is_base || rule.variable != deny.variable) return false;
     if (rule.path.shape == PathPattern::Shape::entries) return false;
@@ -406,8 +428,21 @@ void Rules::prepare_paths() {
   }
 }
 
+// No grant has it strictly inside: what is around it is never granted.
+bool Rules::is_never_inside(const PathRule& deny) const {
+  if (!deny.variable.empty()) return false;
+  std::string_view around = deny.path.base;
+  while (around.size() > 1) {
+    around = around.substr(0, std::max<std::size_t>(around.find_last_of('/'), 1));
+    if (!core::refused_scope(around, place_.home)) return false;
+  }
+  return true;
+}
+
+// A deny with another variable may be inside of the one that is allowed, which wins around only.
 bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const {
-  if (!allowed_reads_win_ || writes(deny.access) || deny.is_vague) return false;
+  if (!allowed_reads_win_ || writes(deny.access) || deny.is_vague || deny.is_final) return false;
+  if (allow.variable != deny.variable && !is_never_inside(deny)) return false;
   return std::ranges::any_of(paths_, [&](const PathRule& rule) {
     return rule.access == Access::read && rule.variable == allow.variable &&
            core::is_at_or_below(allow.path.base, rule.path.base) &&
@@ -425,12 +460,16 @@ void Rules::apply(const PathRule& deny) {
            "each by its name, instead of the one around them");
   };
   const bool is_kept = is_kept_anyway(deny);
+  const bool is_kept_of_any = is_kept_everywhere(deny);
   std::erase_if(paths_, [&](PathRule& allow) {
     if (writes(deny.access) && !writes(allow.access)) return false;
     if (allow.variable != deny.variable) {
-      if (is_kept && deny.variable.empty()) return false;
-      if (is_readable_again(deny, allow)) return false;
-      inside(allow, ", perhaps: a variable stands for some directory");
+      if (is_kept_of_any || is_readable_again(deny, allow)) return false;
+      const bool is_relative = !program_.empty() && (deny.variable == working_directory ||
+                                                     allow.variable == working_directory);
+      inside(allow, is_relative
+                        ? format(", perhaps: a relative path starts where {} is started", program_)
+                        : ", perhaps: a variable stands for some directory");
       return false;
     }
     const std::string& denied = deny.path.base;
@@ -503,6 +542,12 @@ void Rules::grant(const PathRule& rule) {
     out_.assumed(rule.subject,
                  "/tmp is the sandbox's own, empty at its start; a directory below it "
                  "would be the host's");
+  }
+  if (!program_.empty() && rule.variable == working_directory) {
+    out_.assumed(rule.subject,
+                 format("a relative path starts where {} is started, which the file does not say: "
+                        "bind {} to that directory, with --set {}=DIRECTORY",
+                        program_, working_directory, working_directory));
   }
   if (!out_.grant(text, rule.subject)) {
     complain(rule.where, format("{} cannot be granted", quoted(rule.text)),

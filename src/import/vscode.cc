@@ -71,6 +71,7 @@ class Reader {
     const bool is_settings = has_member(root_, "mcp", Kind::object) && !root_.find("servers");
     const Value file = is_settings ? *root_.find("mcp") : root_;
     in_.check_keys(file, file_keys, "the configuration");
+    in_.start_is_unknown("the server");  // srt is started in its cwd
     read_inputs(file);
     const auto servers = in_.member(file, "servers", Kind::object);
     const auto chosen = servers ? in_.choose(*servers, "server") : std::nullopt;
@@ -160,12 +161,14 @@ class Reader {
       const bool is_secret = std::ranges::any_of(secrets_, [&](const std::string& id) {
         return value.contains(format("${{input:{}}}", id));
       });
-      in_.allow_variable(
-          is_secret ? core::EnvCapability::Action::inject : core::EnvCapability::Action::read,
-          item);
-      if (!is_secret && !value.empty()) {
+      if (is_secret) {
+        in_.allow_variable(core::EnvCapability::Action::inject, item);
+      } else if (value.contains("${input:") || value == format("${{env:{}}}", item.text)) {
+        in_.allow_variable(core::EnvCapability::Action::read, item);
         in_.out().dropped("env", format("a manifest holds no values: set {} where capgate runs",
                                         quoted(item.text)));
+      } else {
+        in_.allow_fixed_variable(item);
       }
     }
   }
