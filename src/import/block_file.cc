@@ -39,9 +39,8 @@ void read_variable(Rules& in, text::Member member) {
   const Rules::Item item{
       .text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"};
   const bool is_text = member.value.is(Kind::string);
-  const bool passes_on = member.value.is(Kind::null) ||
-                         (is_text && (member.value.text() == format("${{{}}}", item.text) ||
-                                      member.value.text() == format("${}", item.text)));
+  const bool passes_on = is_text && (member.value.text() == format("${{{}}}", item.text) ||
+                                     member.value.text() == format("${}", item.text));
   if (passes_on) return in.allow_variable(core::EnvCapability::Action::read, item);
   in.allow_fixed_variable(item);
 }

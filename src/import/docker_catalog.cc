@@ -127,7 +127,7 @@ class Reader {
     return out;
   }
 
-  // One whose access is known; what else an engine may know is not.
+  // Known are those that say whether it is writable, and some that say nothing about that.
   bool check_options(Value volume, std::string_view options) {
     constexpr std::array<std::string_view, 10> known = {
         "ro", "rw", "z", "Z", "cached", "nocopy", "private", "rprivate", "consistent", "delegated"};
@@ -160,8 +160,8 @@ class Reader {
     }
     // {{key|volume}} is PATH:PATH.
     if (parts.size() == 1 && !is_volume_template(value.text())) {
-      in_.out().dropped(subject, format("{} has no source: it is a volume of the container engine, "
-                                        "or what its user makes of it; grant a directory instead",
+      in_.out().dropped(subject, format("{} has no target, so that it is a volume of the container "
+                                        "and no directory of the host: grant a directory instead",
                                         quoted(value.text())));
       return;
     }
@@ -279,8 +279,8 @@ class Reader {
       const auto value = entry.find("value");
       const bool is_scalar = value && !value->is(Kind::object) && !value->is(Kind::array);
       // Without a value, or with one of its user's, the variable is the user's to set.
-      const bool is_asked = !value || value->is(Kind::null) ||
-                            (is_scalar && (value->text().empty() || value->text().contains("{{")));
+      const bool is_asked =
+          !value || value->is(Kind::null) || (is_scalar && value->text().contains("{{"));
       if (!is_asked) return in_.allow_fixed_variable(item);
       in_.allow_variable(core::EnvCapability::Action::read, item);
       in_.out().dropped("env", format("a manifest holds no values: set {} where capgate runs",

@@ -29,7 +29,8 @@ TEST(DockerCatalog, IsReadAsItSays) {
       {"{image: x, volumes: ['./x:/x']}", "fs:write:${WORKING_DIRECTORY}/x"},
       {"{image: x, volumes: ['/srv/a:/a:ro,z', '/srv/b:/b:rw']}", "fs:read:/srv/a fs:write:/srv/b"},
       {"{image: x, env: [{name: AWS_SECRET_ACCESS_KEY, value: unused}, {name: REGION, value: eu}, "
-       "{name: OWN_TOKEN, value: '{{a.token}}'}, {name: OTHER_TOKEN}]}",
+       "{name: OWN_TOKEN, value: '{{a.token}}'}, {name: OTHER_TOKEN}, {name: EMPTY_TOKEN, value: "
+       "''}]}",
        "env:read:OTHER_TOKEN env:read:OWN_TOKEN env:read:REGION"},
       {"{image: x, volumes: ['{{a.x|or:[]}}:/b']}", ""},
       {"{image: x, allowHosts: ['{{a.host}}:443']}", "net:connect:${A_HOST}:443"},

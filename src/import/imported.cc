@@ -253,20 +253,21 @@ bool Collector::grant_env(core::EnvCapability::Action action, std::string_view n
   return grant(format("env:{}:{}", reads ? "read" : "inject", name), subject);
 }
 
-bool Collector::may_grant_fixed_env(std::string_view name, std::string_view subject) {
-  if (core::is_secret_name(name)) {
-    dropped(subject, format("the source sets {} to a value of its own, which a manifest does not "
-                            "hold; granted, it would be your own secret of that name. If the "
-                            "server needs it, add env:read:NAME, and set the source's value in "
-                            "`env` of the client's entry",
-                            quoted(name)));
-    return false;
-  }
+bool Collector::keep_fixed_env(std::string_view name, std::string_view subject) {
+  if (!core::is_secret_name(name)) return true;
+  dropped(subject, format("the source sets {} to a value of its own, which a manifest does not "
+                          "hold; granted, it would be your own secret of that name. If the "
+                          "server needs it, add env:read:NAME, and set the source's value in "
+                          "`env` of the client's entry",
+                          quoted(name)));
+  return false;
+}
+
+void Collector::tell_fixed_env(std::string_view name, std::string_view subject) {
   assumed(subject, format("the source sets {} to a value of its own, which a manifest does not "
                           "hold: the server will get YOUR value of it; set the source's one in "
                           "`env` of the client's entry, or where capgate is started",
                           quoted(name)));
-  return true;
 }
 
 bool Collector::grant_program(std::string_view name, std::string_view subject) {

@@ -358,8 +358,9 @@ void Rules::allow_variable(core::EnvCapability::Action action, const Item& item)
 }
 
 void Rules::allow_fixed_variable(const Item& item) {
-  if (!out_.may_grant_fixed_env(item.text, item.subject)) return;
+  if (!out_.keep_fixed_env(item.text, item.subject)) return;
   allow_variable(core::EnvCapability::Action::read, item);
+  out_.tell_fixed_env(item.text, item.subject);
 }
 
 void Rules::allow_program(const Item& item) {
@@ -444,6 +445,8 @@ bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const
   if (!allowed_reads_win_ || writes(deny.access) || deny.is_vague || deny.is_final) return false;
   if (allow.variable != deny.variable && !is_never_inside(deny)) return false;
   return std::ranges::any_of(paths_, [&](const PathRule& rule) {
+    // A pattern opens what it matches, not all that lies in the directory.
+    if (rule.path.shape == PathPattern::Shape::entries && &rule != &allow) return false;
     return rule.access == Access::read && rule.variable == allow.variable &&
            core::is_at_or_below(allow.path.base, rule.path.base) &&
            (rule.variable != deny.variable || core::is_at_or_below(rule.path.base, deny.path.base));

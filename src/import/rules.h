@@ -87,8 +87,7 @@ class Rules {
   // A whole capability, checked as the rules are.
   void allow(std::string_view capability, const Item& item);
   void allow_variable(core::EnvCapability::Action action, const Item& item);
-  // A variable that the source itself sets: what Collector::fixed_env says, or a grant and its
-  // loss.
+  // A variable that the source itself sets: the caller's value of it, unless that is a secret.
   void allow_fixed_variable(const Item& item);
   void allow_program(const Item& item);
 

@@ -322,15 +322,18 @@ class Reader {
     const bool secret = is_secret(input);
     // What the user gives is in the variables of a value.
     const std::string value = in_.text(input, "value", Need::optional);
-    const bool is_fixed = !secret && !value.empty() && replaced(input, value) == value;
-    if (is_fixed && !out_.may_grant_fixed_env(name, subject)) return;
+    const bool has_value = input.find("value").has_value();
+    const bool is_fixed = has_value && replaced(input, value) == value;
+    if (is_fixed && !out_.keep_fixed_env(name, subject)) return;
     if (!out_.grant_env(secret ? Action::inject : Action::read, name, subject)) return;
-    if (secret) {
+    if (is_fixed) {
+      out_.tell_fixed_env(name, subject);
+    } else if (secret) {
       out_.assumed(subject, format("the format does not say where the secret may go: the server "
                                    "gets the value itself; write env:inject:{}?to=HOST:443 to keep "
                                    "it from the server",
                                    name));
-    } else if (!value.empty() && !is_fixed) {
+    } else if (has_value) {
       out_.assumed(subject,
                    "the entry makes its value of what the user gives: set the same where capgate "
                    "is started");

@@ -128,6 +128,7 @@ TEST(ServerJson, AValueOfTheEntryIsNoSecretOfTheCaller) {
   const auto imported = import(entry(package(
       R"(, "environmentVariables": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "unused"},)"
       R"( {"name": "B_TOKEN", "value": "${X}"}, {"name": "C_TOKEN", "value": "{unknown}"},)"
+      R"( {"name": "F_TOKEN", "value": ""}, {"name": "G_TOKEN", "value": "x", "isSecret": true},)"
       R"( {"name": "D_TOKEN", "value": "{x}", "variables": {"x": {}}}, {"name": "E_TOKEN"},)"
       R"( {"name": "LEVEL", "value": "debug"}])")));
   ASSERT_TRUE(imported);

@@ -34,6 +34,8 @@ TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
       {R"("allowRead": ["/srv/a"], "allowWrite": ["/srv/a/w"], "denyRead": ["/srv"])",
        "fs:read:/srv/a fs:write:/srv/a/w"},
       // Denied and not readable again: falls.
+      {R"("allowRead": ["/srv/*.md"], "allowWrite": ["/srv/w"], "denyRead": ["/srv"])",
+       "fs:read:/srv/*.md"},
       {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv"])", ""},
       // Only writing falls.
       {R"("allowWrite": ["/srv/a"], "denyWrite": ["/srv"])", "fs:read:/srv/a"},

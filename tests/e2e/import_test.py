@@ -169,8 +169,9 @@ class NeverWider(ImportCase):
     """Sources that once became manifests that grant more than they do."""
 
     def imported(self, text):
-        done = self.capgate(self.tree.file("x.json", text if isinstance(text, str)
-                                           else json.dumps(text)), "--json")
+        path = self.tree.file("x.txt", text) if isinstance(text, str) else \
+            self.tree.file("x.json", json.dumps(text))
+        done = self.capgate(path, "--json")
         return done, json.loads(done.stdout)
 
     def granted(self, text):
