@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/format.h"
 #include "base/text.h"
 #include "import/sandbox_block.h"
 
@@ -32,6 +33,16 @@ bool read_block_of(Rules& in, Value server) {
   }
   for (std::string& note : read->notes) in.out().assumed("sandbox", std::move(note));
   return true;
+}
+
+void read_variable(Rules& in, text::Member member) {
+  const Rules::Item item{
+      .text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"};
+  const bool is_text = member.value.is(Kind::string);
+  const bool passes_on = is_text && (member.value.text() == format("${{{}}}", item.text) ||
+                                     member.value.text() == format("${}", item.text));
+  if (passes_on) return in.allow_variable(core::EnvCapability::Action::read, item);
+  in.allow_fixed_variable(item);
 }
 
 void read_command_of(Rules& in, Value server, std::string_view key) {

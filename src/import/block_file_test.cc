@@ -44,6 +44,10 @@ TEST(Gatekit, WhatItCannotMeanIsAMistake) {
       {"proxy: {upstream: {sandbox: {paths: ['/']}}}", "CAP_SCOPE_REFUSED '/'"},
       {"proxy: {upstream: {sandbox: {paths: [~/.ssh]}}}", "CONFIG_SANDBOX '~/.ssh'"},
       {"proxy: {upstream: {sandbox: {gpu: true}}}", "CONFIG_UNKNOWN_KEY 'gpu'"},
+      {"proxy: {upstream: {command: x}, upstreams: [{name: a, command: y}]}",
+       "IMPORT_SHAPE '{command: x}': it stands beside upstreams"},
+      {"proxy: {upstreams: [{name: a, command: y}, {name: a, command: z}]}",
+       "IMPORT_SHAPE 'a': there are two upstreams \"a\""},
   };
   for (const auto& [text, expected] : cases) {
     EXPECT_TRUE(outcome(read_yaml(read_gatekit, text), text).starts_with(expected))
@@ -65,6 +69,25 @@ TEST(Rampart, OneServerOrSeveral) {
                   .starts_with("CONFIG_SANDBOX 'true': exec: true does not say"));
   EXPECT_FALSE(read_yaml(read_rampart, several));
   EXPECT_FALSE(read_yaml(read_rampart, "mcp: {}, x: 1"));
+  const std::string both =
+      "mcp: {servers: {a: {command: [x], sandbox: {read: [/srv/a]}}}, sandbox: {read: [/srv/b]}}";
+  EXPECT_EQ(outcome(read_yaml(read_rampart, both), both),
+            "IMPORT_SHAPE '{read: [/srv/b]}': it stands beside servers, and may hold for each of "
+            "them");
+}
+
+TEST(GatekitAndRampart, AValueOfTheFileIsNoSecretOfTheCaller) {
+  const std::string env =
+      "env: {A_TOKEN: x, LEVEL: 3, B_TOKEN: '${B_TOKEN}', C_TOKEN: '$C_TOKEN', D_TOKEN: '${E}'}";
+  for (const auto& [read, text] :
+       {std::pair<support::Read, std::string>(
+            read_gatekit, format("proxy: {{upstream: {{command: x, {}}}}}", env)),
+        {read_rampart, format("mcp: {{servers: {{a: {{command: [x], {}}}}}}}", env)}}) {
+    const auto got = read_yaml(read, text);
+    EXPECT_EQ(outcome(got, text), "env:read:B_TOKEN env:read:C_TOKEN env:read:LEVEL");
+    EXPECT_TRUE(has_loss(got, Loss::Kind::dropped, "env"));
+    EXPECT_TRUE(has_loss(got, Loss::Kind::assumed, "env"));
+  }
 }
 
 }  // namespace

@@ -291,6 +291,7 @@ Checked<Imported> read_deno_command(std::string_view text, const ImportPlace& pl
     return std::unexpected(Diagnostics{std::move(good).error()});
   }
   Permissions out(place);
+  out.in().start_is_unknown("Deno");
   // The two characters stay, so that positions are those of the file.
   std::string line(command_of(text));
   if (line.starts_with("#!")) line.replace(0, 2, "  ");

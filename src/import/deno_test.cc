@@ -25,7 +25,12 @@ TEST(Deno, FlagsAreReadAsTheySay) {
       {"deno run -N=*.example.com main.ts", "net:connect:*.example.com"},
       {"deno run --allow-net=0.0.0.0:8000 main.ts", ""},
       {"deno run --allow-read=/srv/a,data -W=/srv/w main.ts",
-       "fs:read:/srv/a fs:read:/srv/project/data fs:write:/srv/w"},
+       "fs:read:${WORKING_DIRECTORY}/data fs:read:/srv/a fs:write:/srv/w"},
+      {"deno run --allow-read=proj --deny-read=/opt main.ts",
+       "IMPORT_REFUSED '--deny-read=/opt': "
+       "read denies a part of \"proj\", which read allows, perhaps: a relative path starts where "
+       "Deno is started"},
+      {"deno run --allow-read=proj --deny-read=other main.ts", "fs:read:${WORKING_DIRECTORY}/proj"},
       {"deno run '--allow-read=/srv/my data' main.ts", "fs:read:/srv/my data"},
       {"deno run --allow-env=A,B --deny-env=B main.ts", "env:read:A"},
       {"deno run --allow-env main.ts", ""},
@@ -72,6 +77,8 @@ TEST(Deno, WhatNoManifestCanSayIsRefused) {
       {"deno run --allow-ffi=/opt/lib --deny-ffi=/opt/lib/evil main.ts",
        "IMPORT_REFUSED '--deny-ffi=/opt/lib/evil'"},
       {"deno run --allow-ffi=lib --deny-ffi=./lib/evil main.ts", "IMPORT_REFUSED"},
+      {"deno run --allow-read=/srv/proj --deny-read=secrets main.ts",
+       "IMPORT_REFUSED '--deny-read=secrets'"},
       {"deno run --allow-net --deny-net=a.example.com main.ts",
        "IMPORT_REFUSED '--deny-net=a.example.com'"},
       {"deno run --allow-net=*.example.com --deny-net=a.example.com main.ts", "IMPORT_REFUSED"},

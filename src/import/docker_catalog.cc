@@ -34,6 +34,7 @@ class Reader {
   Reader(Value root, const ImportPlace& place) : in_("docker-catalog", place), root_(root) {}
 
   Checked<Imported> read() {
+    in_.start_is_unknown("the gateway");
     if (!root_.is(Kind::object)) {
       in_.complain(root_.span(), "a catalog is a mapping", "write registry: {NAME: {image: ...}}");
     } else if (root_.find("registry")) {
@@ -126,7 +127,21 @@ class Reader {
     return out;
   }
 
-  // SOURCE:TARGET[:OPTIONS]; a source without a slash is a volume of the engine.
+  // Known are those that say whether it is writable, and some that say nothing about that.
+  bool check_options(Value volume, std::string_view options) {
+    constexpr std::array<std::string_view, 10> known = {
+        "ro", "rw", "z", "Z", "cached", "nocopy", "private", "rprivate", "consistent", "delegated"};
+    for (const std::string_view option : split(options, ',')) {
+      if (contains(known, option)) continue;
+      in_.complain(whole(volume), format("{} is no option of a volume", quoted(option)),
+                   "write ro for a volume that is only read, and rw or nothing for another one");
+      return false;
+    }
+    return true;
+  }
+
+  // SOURCE:TARGET[:OPTIONS]; a source without a slash is a volume of the engine, and a path alone
+  // is one of the container's: the engine makes an empty directory for it.
   void read_volume(Value value) {
     constexpr std::string_view subject = "volumes";
     if (value.text().contains("${")) return static_cast<void>(in_.plain(value, subject));
@@ -139,10 +154,18 @@ class Reader {
       return;
     }
     auto parts = split(*text, ':');
-    if (parts.size() > 3 || parts.front().empty()) {
+    if (parts.size() > 3 || contains(parts, "")) {
       return in_.complain(whole(value), "a volume is SOURCE:TARGET or SOURCE:TARGET:ro",
                           "write HOST-PATH:CONTAINER-PATH");
     }
+    // {{key|volume}} is PATH:PATH.
+    if (parts.size() == 1 && !is_volume_template(value.text())) {
+      in_.out().dropped(subject, format("{} has no target, so that it is a volume of the container "
+                                        "and no directory of the host: grant a directory instead",
+                                        quoted(value.text())));
+      return;
+    }
+    if (parts.size() == 3 && !check_options(value, parts[2])) return;
     const Rules::Item item{
         .text = std::string(parts[0]), .where = whole(value), .subject = subject};
     const bool is_path = item.text.starts_with('/') || item.text.starts_with('~') ||
@@ -170,6 +193,11 @@ class Reader {
     in_.allow_path(
         parts.size() == 3 && contains(split(parts[2], ','), "ro") ? Access::read : Access::write,
         item);
+  }
+
+  static bool is_volume_template(std::string_view text) {
+    return text.starts_with("{{") && text.find("{{", 2) == std::string_view::npos &&
+           (text.ends_with("|volume}}") || text.ends_with("|volume|into}}"));
   }
 
   void read_network(Value server) {
@@ -246,9 +274,15 @@ class Reader {
       if (!name || name->text().empty()) {
         return in_.complain(entry.span(), "a variable has a name", "add name: NAME");
       }
-      in_.allow_variable(
-          core::EnvCapability::Action::read,
-          {.text = std::string(name->text()), .where = whole(*name), .subject = "env"});
+      const Rules::Item item{
+          .text = std::string(name->text()), .where = whole(*name), .subject = "env"};
+      const auto value = entry.find("value");
+      const bool is_scalar = value && !value->is(Kind::object) && !value->is(Kind::array);
+      // Without a value, or with one of its user's, the variable is the user's to set.
+      const bool is_asked =
+          !value || value->is(Kind::null) || (is_scalar && value->text().contains("{{"));
+      if (!is_asked) return in_.allow_fixed_variable(item);
+      in_.allow_variable(core::EnvCapability::Action::read, item);
       in_.out().dropped("env", format("a manifest holds no values: set {} where capgate runs",
                                       quoted(name->text())));
     });

@@ -26,6 +26,15 @@ TEST(DockerCatalog, IsReadAsItSays) {
       {"{image: x, volumes: ['{{a.path}}:/a', '{{a.path}}/sub:/b:ro']}",
        "fs:read:${A_PATH}/sub fs:write:${A_PATH}"},
       {"{image: x, volumes: ['{{a.paths|volume|into}}']}", "fs:write:${A_PATHS}"},
+      {"{image: x, volumes: ['{{a.path|volume}}']}", "fs:write:${A_PATH}"},
+      // Without a target it is the container's own.
+      {"{image: x, volumes: ['/srv/data', '{{a.path}}', '{{a.b}}{{a.c|volume}}', ./x]}", ""},
+      {"{image: x, volumes: ['./x:/x']}", "fs:write:${WORKING_DIRECTORY}/x"},
+      {"{image: x, volumes: ['/srv/a:/a:ro,z', '/srv/b:/b:rw']}", "fs:read:/srv/a fs:write:/srv/b"},
+      {"{image: x, env: [{name: AWS_SECRET_ACCESS_KEY, value: unused}, {name: REGION, value: eu}, "
+       "{name: OWN_TOKEN, value: '{{a.token}}'}, {name: OTHER_TOKEN}, {name: EMPTY_TOKEN, value: "
+       "''}]}",
+       "env:read:OTHER_TOKEN env:read:OWN_TOKEN env:read:REGION"},
       {"{image: x, volumes: ['{{a.x|or:[]}}:/b']}", ""},
       {"{image: x, allowHosts: ['{{a.host}}:443']}", "net:connect:${A_HOST}:443"},
       {"{image: x, secrets: [{name: a.b, env: TOKEN}], env: [{name: LANG_OF, value: en}]}",
@@ -54,6 +63,12 @@ TEST(DockerCatalog, WhatItCannotMeanIsAMistakeWithItsPlace) {
       {"{image: x, volumes: ['/var/run/docker.sock:/var/run/docker.sock']}",
        "IMPORT_REFUSED '/var/run/docker.sock:/var/run/docker.sock': this socket controls"},
       {"{image: x, volumes: ['/:/host']}", "CAP_SCOPE_REFUSED '/:/host'"},
+      {"{image: x, volumes: ['/srv/a:/a:readonly']}",
+       "IMPORT_SHAPE '/srv/a:/a:readonly': \"readonly\" is no option of a volume"},
+      {"{image: x, volumes: ['/srv/a:/a:RO']}", "IMPORT_SHAPE '/srv/a:/a:RO': \"RO\" is no option"},
+      {"{image: x, volumes: ['/srv/a:/a:rw,']}", "IMPORT_SHAPE '/srv/a:/a:rw,': \"\" is no option"},
+      {"{image: x, volumes: ['/srv/a:/a:']}", "IMPORT_SHAPE '/srv/a:/a:': a volume is"},
+      {"{image: x, volumes: ['/srv/a:']}", "IMPORT_SHAPE '/srv/a:': a volume is"},
       {"{image: x, volumes: ['${HOME}:/h']}",
        "IMPORT_SHAPE '${HOME}:/h': volumes has no variables"},
       {"{image: x, secrets: [{name: a, env: 'A?to=x'}]}", "CAP_ENV_NAME 'A?to=x'"},
@@ -65,6 +80,16 @@ TEST(DockerCatalog, WhatItCannotMeanIsAMistakeWithItsPlace) {
         << text << "\n"
         << outcome(read_yaml(read_docker_catalog, text), text);
   }
+}
+
+TEST(DockerCatalog, LossesAreTold) {
+  EXPECT_TRUE(has_loss(read_yaml(read_docker_catalog, "{image: x, volumes: [/srv/data]}"),
+                       Loss::Kind::dropped, "volumes"));
+  EXPECT_TRUE(
+      has_loss(read_yaml(read_docker_catalog, "{image: x, env: [{name: A_TOKEN, value: x}]}"),
+               Loss::Kind::dropped, "env"));
+  EXPECT_TRUE(has_loss(read_yaml(read_docker_catalog, "{image: x, env: [{name: A, value: x}]}"),
+                       Loss::Kind::assumed, "env"));
 }
 
 TEST(DockerCatalog, SeveralEntriesAreChosenByName) {

@@ -1,6 +1,7 @@
 #include "import/gatekit.h"
 
 #include <array>
+#include <set>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -27,6 +28,7 @@ std::optional<Value> choose(Rules& in, Value upstreams) {
   in.out().chosen();
   std::optional<Value> chosen;
   std::string names;
+  std::set<std::string_view> seen;
   for (const Value upstream : upstreams.elements()) {
     if (!upstream.is(Kind::object)) {
       in.complain(upstream.span(), "an upstream is a mapping", "write - name: ...");
@@ -34,6 +36,11 @@ std::optional<Value> choose(Rules& in, Value upstreams) {
     }
     const auto name = upstream.find("name");
     const std::string_view text = name && name->is(Kind::string) ? name->text() : "";
+    if (!text.empty() && !seen.insert(text).second) {
+      in.complain(name->span(), format("there are two upstreams {}", quoted(text)),
+                  "give each a name of its own");
+      return {};
+    }
     if (in.place().server.empty() || text == in.place().server) chosen = upstream;
     if (names.size() < 200) names += format("{}{}", names.empty() ? "" : ", ", quoted(text));
   }
@@ -61,9 +68,7 @@ void read_upstream(Rules& in, Value upstream) {
   read_command_of(in, upstream, "command");
   if (const auto env = in.member(upstream, "env", Kind::object)) {
     for (const text::Member member : env->members()) {
-      in.allow_variable(
-          core::EnvCapability::Action::read,
-          {.text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"});
+      read_variable(in, member);
     }
   }
   if (!read_block_of(in, upstream)) return;
@@ -98,6 +103,9 @@ Checked<Imported> read_gatekit(const text::Document& document, const ImportPlace
   in.check_keys(root, file_keys, "the configuration");
   in.check_keys(*proxy, proxy_keys, "proxy");
   if (const auto upstreams = in.member(*proxy, "upstreams", Kind::array)) {
+    if (const auto other = proxy->find("upstream"); other && !other->is(Kind::null)) {
+      in.complain(other->span(), "it stands beside upstreams", "keep one of the two");
+    }
     if (const auto upstream = choose(in, *upstreams)) read_upstream(in, *upstream);
   } else if (const auto upstream = in.member(*proxy, "upstream", Kind::object)) {
     read_upstream(in, *upstream);

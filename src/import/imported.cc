@@ -10,6 +10,7 @@
 #include "core/grammar.h"
 #include "core/path.h"
 #include "core/scope.h"
+#include "core/sensitive.h"
 #include "core/variables.h"
 #include "text/json_write.h"
 
@@ -250,6 +251,23 @@ bool Collector::grant_env(core::EnvCapability::Action action, std::string_view n
                   {.code = Code::cap_env_name, .message = "it is no name of a variable"});
   }
   return grant(format("env:{}:{}", reads ? "read" : "inject", name), subject);
+}
+
+bool Collector::keep_fixed_env(std::string_view name, std::string_view subject) {
+  if (!core::is_secret_name(name)) return true;
+  dropped(subject, format("the source sets {} to a value of its own, which a manifest does not "
+                          "hold; granted, it would be your own secret of that name. If the "
+                          "server needs it, add env:read:NAME, and set the source's value in "
+                          "`env` of the client's entry",
+                          quoted(name)));
+  return false;
+}
+
+void Collector::tell_fixed_env(std::string_view name, std::string_view subject) {
+  assumed(subject, format("the source sets {} to a value of its own, which a manifest does not "
+                          "hold: the server will get YOUR value of it; set the source's one in "
+                          "`env` of the client's entry, or where capgate is started",
+                          quoted(name)));
 }
 
 bool Collector::grant_program(std::string_view name, std::string_view subject) {

@@ -113,6 +113,10 @@ class Collector {
   bool grant_host(std::string_view host, std::string_view subject);
   bool grant_env(core::EnvCapability::Action action, std::string_view name,
                  std::string_view subject);
+  // A variable that the source sets to a value of its own. A manifest holds no values, so that the
+  // server gets the caller's value of that name: dropped if that is a secret (false), else told.
+  bool keep_fixed_env(std::string_view name, std::string_view subject);
+  void tell_fixed_env(std::string_view name, std::string_view subject);
   bool grant_program(std::string_view name, std::string_view subject);
 
   // A name for ${NAME} made of a key of the source ("allowed-dirs" -> "ALLOWED_DIRS"); the same for

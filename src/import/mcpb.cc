@@ -324,18 +324,17 @@ class Reader {
     const bool is_secret = std::ranges::any_of(
         used, [&](std::string_view key) { return options_.find(key)->second.sensitive; });
     using Action = core::EnvCapability::Action;
+    if (used.empty() && !out_.keep_fixed_env(name, subject)) return;
     if (!out_.grant_env(is_secret ? Action::inject : Action::read, name, subject)) return;
     if (is_secret) {
       out_.assumed(subject, format("the format does not say where the secret may go: the server "
                                    "gets the value itself; write env:inject:{}?to=HOST:443 to keep "
                                    "it from the server",
                                    escape_for_terminal(name)));
+    } else if (used.empty()) {
+      out_.tell_fixed_env(name, subject);
     } else {
-      out_.assumed(subject, used.empty()
-                                ? "the bundle sets it to a value of its own: set the same where "
-                                  "capgate is started"
-                                : "its value is an option of the user: set it where capgate is "
-                                  "started");
+      out_.assumed(subject, "its value is an option of the user: set it where capgate is started");
     }
   }
 

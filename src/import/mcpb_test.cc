@@ -106,6 +106,16 @@ TEST(Mcpb, SecretsAreInjectedAndOthersRead) {
                     "nothing of the server gets this option"));
 }
 
+// A manifest holds no values: with the name alone the server would get the caller's own.
+TEST(Mcpb, AValueOfTheBundleIsNoSecretOfTheCaller) {
+  const std::string text = manifest("", R"(, "env": {"AWS_SECRET_ACCESS_KEY": "unused", )"
+                                        R"("API_TOKEN": "${HOME}", "LEVEL": "debug"})");
+  EXPECT_EQ(granted(text), "env:read:LEVEL fs:read:${BUNDLE}/**");
+  EXPECT_TRUE(tells(text, Loss::Kind::dropped, "server.mcp_config.env.AWS_SECRET_ACCESS_KEY",
+                    "your own secret"));
+  EXPECT_TRUE(tells(text, Loss::Kind::assumed, "server.mcp_config.env.LEVEL", "YOUR value"));
+}
+
 // What the server never gets it cannot use; and what is chosen is read, never silently written.
 TEST(Mcpb, ChosenPathsAreReadWhereTheServerGetsThem) {
   const std::string options =

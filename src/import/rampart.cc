@@ -28,9 +28,7 @@ void read_server(Rules& in, Value server) {
   read_command_of(in, server, server.find("server") ? "server" : "command");
   if (const auto env = in.member(server, "env", Kind::object)) {
     for (const Member member : env->members()) {
-      in.allow_variable(
-          core::EnvCapability::Action::read,
-          {.text = std::string(member.key.text()), .where = member.key.span(), .subject = "env"});
+      read_variable(in, member);
     }
   }
   read_block_of(in, server);
@@ -66,6 +64,12 @@ Checked<Imported> read_rampart(const text::Document& document, const ImportPlace
   in.check_keys(root, file_keys, "the configuration");
   in.check_keys(*mcp, mcp_keys, "mcp");
   if (const auto servers = in.member(*mcp, "servers", Kind::object)) {
+    for (const std::string_view key : {"server", "sandbox"}) {
+      const auto other = mcp->find(key);
+      if (!other || other->is(Kind::null)) continue;
+      in.complain(other->span(), "it stands beside servers, and may hold for each of them",
+                  "keep one of the two: the sandbox of each server below servers");
+    }
     const auto chosen = in.choose(*servers, "server");
     if (chosen && chosen->value.is(Kind::object)) {
       in.out().name(chosen->key.text());

@@ -194,11 +194,12 @@ Result<Rules::PathRule> Rules::resolve(Access access, const Item& item) const {
     }
     path = place_.home + path.substr(1);
   } else if (!path.starts_with('/')) {
-    if (path.starts_with('~') || place_.directory.empty()) {
+    if (path.starts_with('~') || (program_.empty() && place_.directory.empty())) {
       return fail(Code::import_shape, item.where, "the path is not absolute",
                   "write the path from the root");
     }
-    path = format("{}/{}", place_.directory, path);
+    if (!program_.empty()) rule.variable = working_directory;
+    path = format("{}/{}", program_.empty() ? place_.directory : stand_in, path);
   }
   auto pattern = core::parse_path(path);
   if (!pattern) {
@@ -261,6 +262,17 @@ void Rules::deny_path(Access access, const Item& item) {
   denied_paths_.push_back(*std::move(rule));
 }
 
+void Rules::deny_reading_for_good(const Item& item) {
+  const std::size_t before = denied_paths_.size();
+  deny_path(Access::read, item);
+  if (denied_paths_.size() > before) denied_paths_.back().is_final = true;
+}
+
+void Rules::start_is_unknown(std::string_view program) {
+  program_ = program;
+  out_.reserve(working_directory);
+}
+
 std::optional<core::Endpoint> Rules::endpoint(const Item& item) {
   auto parsed = core::parse_endpoint(item.text);
   if (parsed) return *std::move(parsed);
@@ -320,6 +332,12 @@ void Rules::allow_variable(core::EnvCapability::Action action, const Item& item)
   }
   const bool reads = action == core::EnvCapability::Action::read;
   allow(format("env:{}:{}", reads ? "read" : "inject", item.text), item);
+}
+
+void Rules::allow_fixed_variable(const Item& item) {
+  if (!out_.keep_fixed_env(item.text, item.subject)) return;
+  allow_variable(core::EnvCapability::Action::read, item);
+  out_.tell_fixed_env(item.text, item.subject);
 }
 
 void Rules::allow_program(const Item& item) {

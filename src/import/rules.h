@@ -79,6 +79,8 @@ class Rules {
   void allow_base(const Item& item);
   // A glob that the language lacks denies everything that it might match.
   void deny_path(Access access, const Item& item);
+  // The same for reading; no path that is allowed to be read wins over it.
+  void deny_reading_for_good(const Item& item);
   // HOST or HOST:PORT.
   void allow_host(const Item& item);
   void allow_endpoint(core::Endpoint endpoint, const Item& item);
@@ -87,8 +89,13 @@ class Rules {
   // A whole capability, checked as the rules are.
   void allow(std::string_view capability, const Item& item);
   void allow_variable(core::EnvCapability::Action action, const Item& item);
+  // A variable that the source itself sets: the caller's value of it, unless that is a secret.
+  void allow_fixed_variable(const Item& item);
   void allow_program(const Item& item);
 
+  // Relative paths start where `program` is started, and nobody knows where that is: they begin
+  // with ${WORKING_DIRECTORY}. Else they start at the file's directory.
+  void start_is_unknown(std::string_view program);
   // Of srt: a path that is allowed to be read is not denied by a rule for something around it.
   void allowed_reads_win() { allowed_reads_win_ = true; }
   // Names of hosts may lead into private networks.
@@ -102,6 +109,7 @@ class Rules {
     core::PathPattern path;
     std::string variable;     // the one that the path starts with
     bool is_vague = false;    // a deny of what is not known exactly, somewhere below the path
+    bool is_final = false;    // a deny over which no allowed read wins
     bool is_base = false;     // in every sandbox: not granted
     bool is_root = false;     // no other rule that allows as much is around it
     bool is_startup = false;  // what the host runs later
@@ -123,6 +131,8 @@ class Rules {
   [[nodiscard]] bool has_room(std::size_t rules, Span where);
   [[nodiscard]] std::string readable_around(const PathRule& rule) const;
   [[nodiscard]] bool is_readable_again(const PathRule& deny, const PathRule& allow) const;
+  [[nodiscard]] bool is_never_inside(const PathRule& deny) const;
+  [[nodiscard]] bool is_kept_everywhere(const PathRule& deny) const;
   [[nodiscard]] bool is_kept_anyway(const PathRule& deny) const;
   [[nodiscard]] bool holds_a_rule(const PathRule& deny) const;
   void prepare_paths();
@@ -133,6 +143,8 @@ class Rules {
 
   // A variable stands for one directory: inside a path it is a component that no path has.
   static constexpr std::string_view stand_in = "/..variable..";
+  // The variable of relative paths where nobody knows what they start from.
+  static constexpr std::string_view working_directory = "WORKING_DIRECTORY";
 
   Collector out_;
   ImportPlace place_;
@@ -141,6 +153,7 @@ class Rules {
   std::vector<HostRule> hosts_;
   std::vector<HostRule> denied_hosts_;
   Diagnostics mistakes_;
+  std::string program_;  // with whose start relative paths begin; empty: at the file's directory
   bool allowed_reads_win_ = false;
   bool opens_private_ = false;
   bool is_full_ = false;

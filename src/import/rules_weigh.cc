@@ -38,21 +38,24 @@ bool Rules::holds_a_rule(const PathRule& deny) const {
 }
 
 // Every sandbox does that inside of what is granted, unless a grant names it: credentials and, at
-// the root of a grant, files of secrets are hidden; what the host runs later is not writable.
+// the root of a grant, files of secrets are hidden; what the host runs later is not writable. This
+// is what it does whatever directories the variables stand for.
+bool Rules::is_kept_everywhere(const PathRule& deny) const {
+  if (deny.is_vague || !deny.variable.empty()) return false;
+  const std::string& path = deny.path.base;
+  const auto* entry = core::credential_at(path, place_.home);
+  if (entry != nullptr && std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end()) {
+    return true;
+  }
+  if (!writes(deny.access) || core::startup_at(path, place_.home) == nullptr) return false;
+  return std::ranges::none_of(
+      paths_, [](const PathRule& rule) { return writes(rule.access) && rule.is_startup; });
+}
+
 bool Rules::is_kept_anyway(const PathRule& deny) const {
+  if (is_kept_everywhere(deny)) return true;
   if (deny.is_vague) return false;
   const std::string& path = deny.path.base;
-  if (deny.variable.empty()) {
-    const auto* entry = core::credential_at(path, place_.home);
-    if (entry != nullptr &&
-        std::ranges::find(paths_, entry, &PathRule::credential) == paths_.end()) {
-      return true;
-    }
-    if (writes(deny.access) && core::startup_at(path, place_.home) != nullptr) {
-      return std::ranges::none_of(
-          paths_, [&](const PathRule& rule) { return writes(rule.access) && rule.is_startup; });
-    }
-  }
   const auto keeps = [&](const PathRule& rule) {
     if (!rule.is_root || rule.is_base || rule.variable != deny.variable) return false;
     if (rule.path.shape == PathPattern::Shape::entries) return false;
@@ -88,6 +91,8 @@ std::string Rules::readable_around(const PathRule& rule) const {
   const std::string* innermost = nullptr;
   if (!allowed_reads_win_) return {};
   for (const PathRule& read : paths_) {
+    // A pattern opens what it matches, not all that lies in the directory.
+    if (read.path.shape == PathPattern::Shape::entries && &read != &rule) continue;
     if (read.access == Access::read && read.variable == rule.variable &&
         (innermost == nullptr || read.path.base.size() > innermost->size()) &&
         core::is_at_or_below(rule.path.base, read.path.base)) {
@@ -97,8 +102,21 @@ std::string Rules::readable_around(const PathRule& rule) const {
   return innermost == nullptr ? "" : *innermost;
 }
 
+// No grant has it strictly inside: what is around it is never granted.
+bool Rules::is_never_inside(const PathRule& deny) const {
+  if (!deny.variable.empty()) return false;
+  std::string_view around = deny.path.base;
+  while (around.size() > 1) {
+    around = around.substr(0, std::max<std::size_t>(around.find_last_of('/'), 1));
+    if (!core::refused_scope(around, place_.home)) return false;
+  }
+  return true;
+}
+
+// A deny with another variable may be inside of the one that is allowed, which wins around only.
 bool Rules::is_readable_again(const PathRule& deny, const PathRule& allow) const {
-  if (!allowed_reads_win_ || writes(deny.access) || deny.is_vague) return false;
+  if (!allowed_reads_win_ || writes(deny.access) || deny.is_vague || deny.is_final) return false;
+  if (allow.variable != deny.variable && !is_never_inside(deny)) return false;
   return !allow.readable.empty() &&
          (allow.variable != deny.variable || core::is_at_or_below(allow.readable, deny.path.base));
 }
@@ -113,12 +131,16 @@ void Rules::apply(const PathRule& deny) {
            "each by its name, instead of the one around them");
   };
   const bool is_kept = is_kept_anyway(deny);
+  const bool is_kept_of_any = is_kept_everywhere(deny);
   std::erase_if(paths_, [&](PathRule& allow) {
     if (writes(deny.access) && !writes(allow.access)) return false;
     if (allow.variable != deny.variable) {
-      if (is_kept && deny.variable.empty()) return false;
-      if (is_readable_again(deny, allow)) return false;
-      inside(allow, ", perhaps: a variable stands for some directory");
+      if (is_kept_of_any || is_readable_again(deny, allow)) return false;
+      const bool is_relative = !program_.empty() && (deny.variable == working_directory ||
+                                                     allow.variable == working_directory);
+      inside(allow, is_relative
+                        ? format(", perhaps: a relative path starts where {} is started", program_)
+                        : ", perhaps: a variable stands for some directory");
       return false;
     }
     const std::string& denied = deny.path.base;
@@ -191,6 +213,12 @@ void Rules::grant(const PathRule& rule) {
     out_.assumed(rule.subject,
                  "/tmp is the sandbox's own, empty at its start; a directory below it "
                  "would be the host's");
+  }
+  if (!program_.empty() && rule.variable == working_directory) {
+    out_.assumed(rule.subject,
+                 format("a relative path starts where {} is started, which the file does not say: "
+                        "bind {} to that directory, with --set {}=DIRECTORY",
+                        program_, working_directory, working_directory));
   }
   if (!out_.grant(text, rule.subject)) {
     complain(rule.where, format("{} cannot be granted", quoted(rule.text)),

@@ -72,7 +72,9 @@ Value entry_of(Value root) {
 class Reader {
  public:
   Reader(const text::Document& document, const ImportPlace& place)
-      : root_(entry_of(document.root())), whole_(document.root()), out_("server-json", place) {}
+      : root_(entry_of(document.root())), whole_(document.root()), out_("server-json", place) {
+    out_.reserve("WORKING_DIRECTORY");  // of relative paths in ToolHive's permissions
+  }
 
   Checked<Imported> read() && {
     if (!root_.is(Kind::object)) {
@@ -319,15 +321,22 @@ class Reader {
     const std::string subject = format("environmentVariables.{}", escape_for_terminal(name));
     using Action = core::EnvCapability::Action;
     const bool secret = is_secret(input);
+    // What the user gives is in the variables of a value.
+    const std::string value = in_.text(input, "value", Need::optional);
+    const bool has_value = input.find("value").has_value();
+    const bool is_fixed = has_value && replaced(input, value) == value;
+    if (is_fixed && !out_.keep_fixed_env(name, subject)) return;
     if (!out_.grant_env(secret ? Action::inject : Action::read, name, subject)) return;
-    if (secret) {
+    if (is_fixed) {
+      out_.tell_fixed_env(name, subject);
+    } else if (secret) {
       out_.assumed(subject, format("the format does not say where the secret may go: the server "
                                    "gets the value itself; write env:inject:{}?to=HOST:443 to keep "
                                    "it from the server",
                                    name));
-    } else if (input.find("value")) {
+    } else if (has_value) {
       out_.assumed(subject,
-                   "the entry sets it to a value of its own: set the same where capgate "
+                   "the entry makes its value of what the user gives: set the same where capgate "
                    "is started");
     }
     grant_paths_of(input, name, subject);

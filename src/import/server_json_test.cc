@@ -123,6 +123,26 @@ TEST(ServerJson, VariablesOfAValueCountAsWellAsTheValue) {
   EXPECT_EQ(imported->variables, std::vector<std::string>{"FILE"});
 }
 
+// A manifest holds no values: with the name alone the server would get the caller's own.
+TEST(ServerJson, AValueOfTheEntryIsNoSecretOfTheCaller) {
+  const auto imported = import(entry(package(
+      R"(, "environmentVariables": [{"name": "AWS_SECRET_ACCESS_KEY", "value": "unused"},)"
+      R"( {"name": "B_TOKEN", "value": "${X}"}, {"name": "C_TOKEN", "value": "{unknown}"},)"
+      R"( {"name": "F_TOKEN", "value": ""}, {"name": "G_TOKEN", "value": "x", "isSecret": true},)"
+      R"( {"name": "D_TOKEN", "value": "{x}", "variables": {"x": {}}}, {"name": "E_TOKEN"},)"
+      R"( {"name": "LEVEL", "value": "debug"}])")));
+  ASSERT_TRUE(imported);
+  EXPECT_EQ(imported->capabilities,
+            (std::vector<std::string>{"env:read:D_TOKEN", "env:read:E_TOKEN", "env:read:LEVEL"}));
+  const auto tells = [&](Loss::Kind kind, std::string_view subject) {
+    return std::ranges::any_of(imported->losses, [&](const Loss& loss) {
+      return loss.kind == kind && loss.subject == subject;
+    });
+  };
+  EXPECT_TRUE(tells(Loss::Kind::dropped, "environmentVariables.AWS_SECRET_ACCESS_KEY"));
+  EXPECT_TRUE(tells(Loss::Kind::assumed, "environmentVariables.LEVEL"));
+}
+
 TEST(ServerJson, PortsOfATransportAreListenedOn) {
   const auto listens = [](std::string_view url) {
     const auto imported = import(entry(format(

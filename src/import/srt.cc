@@ -203,7 +203,7 @@ void read_credentials(Rules& in, Value credentials, TranslatePath translate) {
       }
       const Value path = *file.find("path");
       if (const auto item = translate(in, path, path.text(), "credentials.files")) {
-        in.deny_path(Access::read, *item);
+        in.deny_reading_for_good(*item);
       }
     }
   }
@@ -277,6 +277,7 @@ Checked<Imported> read_srt(const text::Document& document, const ImportPlace& pl
     return std::move(in).finish();
   }
   in.check_keys(root, settings_keys, "the settings");
+  in.start_is_unknown("srt");
   read_sandbox_object(in, root, as_it_is);
   if (const auto credentials = in.member(root, "credentials", Kind::object)) {
     read_credentials(in, *credentials, as_it_is);

@@ -23,9 +23,10 @@ std::string network(std::string_view members) {
 
 TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
   const support::ImportCase cases[] = {
+      // Where srt is started is not where its settings are.
       {R"("allowWrite": [".", "out", "./x/", "/srv/a/**"])",
-       "fs:write:/srv/a/** fs:write:/srv/project fs:write:/srv/project/out "
-       "fs:write:/srv/project/x/**"},
+       "fs:write:${WORKING_DIRECTORY} fs:write:${WORKING_DIRECTORY}/out "
+       "fs:write:${WORKING_DIRECTORY}/x/** fs:write:/srv/a/**"},
       {R"("allowRead": ["/srv/a"])", "fs:read:/srv/a"},
       // Outside of what is granted a deny says nothing new.
       {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/b", "/srv/ab"], "denyWrite": ["/opt"])",
@@ -35,6 +36,8 @@ TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
       {R"("allowRead": ["/srv/a"], "allowWrite": ["/srv/a/w"], "denyRead": ["/srv"])",
        "fs:read:/srv/a fs:write:/srv/a/w"},
       // Denied and not readable again: falls.
+      {R"("allowRead": ["/srv/*.md"], "allowWrite": ["/srv/w"], "denyRead": ["/srv"])",
+       "fs:read:/srv/*.md"},
       {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv"])", ""},
       // Only writing falls.
       {R"("allowWrite": ["/srv/a"], "denyWrite": ["/srv"])", "fs:read:/srv/a"},
@@ -44,7 +47,12 @@ TEST(Srt, PathsThatMayBeWrittenAndReadAgain) {
        "fs:write:/home/me/.config"},
       // So is what every sandbox keeps at the root of a grant.
       {R"("allowWrite": ["."], "denyRead": [".env"], "denyWrite": [".env", ".git/hooks"])",
-       "fs:write:/srv/project"},
+       "fs:write:${WORKING_DIRECTORY}"},
+      // A grant around a home, or around what is right below /, is none.
+      {R"("allowRead": ["."], "denyRead": ["/"])", "fs:read:${WORKING_DIRECTORY}"},
+      {R"("allowRead": ["."], "denyRead": ["~"])", "fs:read:${WORKING_DIRECTORY}"},
+      {R"("allowRead": ["."], "denyRead": ["/srv", "/home"])", "fs:read:${WORKING_DIRECTORY}"},
+      {R"("allowWrite": ["."], "denyWrite": ["~/.bashrc"])", "fs:write:${WORKING_DIRECTORY}"},
       {R"("allowWrite": ["/home/me/x"], "denyWrite": ["~/.bashrc"])", "fs:write:/home/me/x"},
       // The system, its time zone and the runtime's socket are no grants of files.
       {R"("denyRead": ["/"], "allowRead": ["/usr", "/etc/ssl/certs", "/tmp/claude-http-*.sock",
@@ -88,6 +96,19 @@ TEST(Srt, ManyRulesAreWeighedQuickly) {
 TEST(Srt, ADenyInsideOfWhatIsAllowedIsRefused) {
   const support::ImportCase cases[] = {
       {R"("allowWrite": ["."], "denyWrite": ["x.md"])", "IMPORT_REFUSED 'x.md': denyWrite denies"},
+      // A relative deny may be anywhere, and so may be a relative grant.
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["secrets"])",
+       "IMPORT_REFUSED 'secrets': denyRead denies a part of \"/srv/a\", which allowWrite allows, "
+       "perhaps: a relative path starts where srt is started"},
+      {R"("allowWrite": ["/srv/a"], "denyWrite": ["infra"])", "IMPORT_REFUSED 'infra'"},
+      {R"("allowWrite": ["/srv/a"], "denyRead": ["**/*.key"])", "IMPORT_REFUSED '**/*.key'"},
+      {R"("allowWrite": ["/srv/a"], "denyRead": [".env"])", "IMPORT_REFUSED '.env'"},
+      {R"("allowRead": ["/srv/a"], "denyRead": ["."])", "IMPORT_REFUSED '.'"},
+      {R"("allowWrite": ["."], "denyRead": ["/srv/a"])", "IMPORT_REFUSED '/srv/a'"},
+      {R"("allowRead": ["."], "denyRead": ["/srv/a/b"])", "IMPORT_REFUSED '/srv/a/b'"},
+      // The two may be one grant, whose root is elsewhere.
+      {R"("allowWrite": ["/srv/a", "."], "denyRead": ["/srv/a/.env"])",
+       "IMPORT_REFUSED '/srv/a/.env'"},
       // Only at the root of a grant, and only what no other rule opens.
       {R"("allowWrite": ["/srv/a"], "denyRead": ["/srv/a/b/.env"])",
        "IMPORT_REFUSED '/srv/a/b/.env'"},
@@ -126,6 +147,37 @@ TEST(Srt, ADenyInsideOfWhatIsAllowedIsRefused) {
         << text << "\n"
         << outcome(read_json(read_srt, text), text);
   }
+}
+
+TEST(Srt, CredentialsWinOverWhatMayBeRead) {
+  const auto with = [](std::string_view files, std::string_view credential) {
+    return format(R"({{"filesystem": {{{}}}, "credentials": {{"files": [{{"path": "{}", "mode":
+        "deny"}}]}}}})",
+                  files, credential);
+  };
+  const std::pair<std::string, std::string_view> cases[] = {
+      {with(R"("allowRead": ["/srv/a"])", "/srv/a"), ""},
+      {with(R"("allowRead": ["/srv/a/key", "/srv/b"])", "/srv/a"), "fs:read:/srv/b"},
+      {with(R"("allowRead": ["/srv/a"], "allowWrite": ["/srv/a/w"])", "/srv"), ""},
+      {with(R"("allowRead": ["/srv/a"])", "/srv/a/key"), "IMPORT_REFUSED '/srv/a/key'"},
+      {with(R"("allowRead": ["."])", "/srv"), "IMPORT_REFUSED '/srv'"},
+      {with(R"("allowRead": ["/srv/a"])", "key"), "IMPORT_REFUSED 'key'"},
+  };
+  for (const auto& [text, expected] : cases) {
+    const std::string got = outcome(read_json(read_srt, text), text);
+    EXPECT_TRUE(expected.empty() ? got.empty() : got.starts_with(expected)) << text << "\n" << got;
+  }
+  EXPECT_TRUE(
+      has_loss(read_json(read_srt, cases[0].first), Loss::Kind::assumed, "credentials.files"));
+}
+
+TEST(Srt, WhereRelativePathsStartIsALoss) {
+  const auto read = read_json(read_srt, files(R"("allowWrite": ["."])"));
+  EXPECT_TRUE(has_loss(read, Loss::Kind::assumed, "allowWrite"));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->variables, std::vector<std::string>{"WORKING_DIRECTORY"});
+  EXPECT_FALSE(has_loss(read_json(read_srt, files(R"("allowWrite": ["/srv/a"])")),
+                        Loss::Kind::assumed, "allowWrite"));
 }
 
 TEST(Srt, Domains) {
@@ -210,6 +262,16 @@ TEST(Vscode, VariablesOfSeveralKindsAreSeveral) {
             "fs:write:${WORKSPACE_FOLDER}/d");
 }
 
+TEST(Vscode, AValueOfTheFileIsNoSecretOfTheCaller) {
+  const std::string text = R"({"servers": {"a": {"command": "a", "sandboxEnabled": true, "env": {
+      "AWS_SECRET_ACCESS_KEY": "unused", "API_TOKEN": "${env:HOME}", "REGION": "eu",
+      "OWN_TOKEN": "${env:OWN_TOKEN}", "PORT": 80, "ASKED": "${input:x}"}}}})";
+  const auto read = read_json(read_vscode, text);
+  EXPECT_EQ(outcome(read, text), "env:read:ASKED env:read:OWN_TOKEN env:read:PORT env:read:REGION");
+  EXPECT_TRUE(has_loss(read, Loss::Kind::dropped, "env"));
+  EXPECT_TRUE(has_loss(read, Loss::Kind::assumed, "env"));
+}
+
 TEST(Vscode, WhatItCannotMeanIsAMistake) {
   const auto with = [](std::string_view server, std::string_view sandbox) {
     return format(R"({{"servers": {{"a": {{{}}}}}, "sandbox": {{{}}}}})", server, sandbox);
@@ -226,6 +288,25 @@ TEST(Vscode, WhatItCannotMeanIsAMistake) {
       // A variable may stand for a directory with the denied one in it.
       {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"], "denyRead": ["/srv/x"]})"),
        "IMPORT_REFUSED '/srv/x': denyRead denies a part of"},
+      {with("", R"("filesystem": {"allowRead": ["${workspaceFolder}"],
+                   "denyRead": ["/home/me/p/private"]})"),
+       "IMPORT_REFUSED '/home/me/p/private': denyRead denies a part of"},
+      {with("", R"("filesystem": {"allowRead": ["${workspaceFolder}"],
+                   "denyRead": ["${workspaceFolder:other}"]})"),
+       "IMPORT_REFUSED '${workspaceFolder:other}': denyRead denies a part of"},
+      {with("", R"("filesystem": {"allowRead": ["/srv/a"], "denyRead": ["${env:X}"]})"),
+       "IMPORT_REFUSED '${env:X}': denyRead denies a part of"},
+      {with("", R"("filesystem": {"allowRead": ["${workspaceFolder}"], "denyRead": ["/"]})"),
+       "fs:read:${WORKSPACE_FOLDER}"},
+      {with("", R"("filesystem": {"allowRead": ["${workspaceFolder}/a"],
+                   "denyRead": ["${workspaceFolder}"]})"),
+       "fs:read:${WORKSPACE_FOLDER}/a"},
+      // The server's directory is no other one's, whatever that is called.
+      {with("", R"("filesystem": {"allowWrite": ["x", "${env:WORKING_DIRECTORY}/y"]})"),
+       "fs:write:${WORKING_DIRECTORY_2}/y fs:write:${WORKING_DIRECTORY}/x"},
+      {with("", R"("filesystem": {"allowWrite": ["/srv/a"], "denyRead": ["x"]})"),
+       "IMPORT_REFUSED 'x': denyRead denies a part of \"/srv/a\", which allowWrite allows, "
+       "perhaps: a relative path starts where the server is started"},
       {with("", R"("filesystem": {"allowWrite": ["${workspaceFolder}"],
                    "denyWrite": ["${workspaceFolder}/x"]})"),
        "IMPORT_REFUSED '${workspaceFolder}/x': denyWrite denies a part of"},

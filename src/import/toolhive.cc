@@ -33,6 +33,7 @@ class Reader {
       return std::move(in_).finish();
     }
     in_.check_keys(root_, profile_keys, "a permission profile");
+    in_.start_is_unknown("ToolHive");
     in_.out().name(in_.text(root_, "name"));
     read_mounts("read", Access::read);
     read_mounts("write", Access::write);
@@ -126,25 +127,35 @@ class Reader {
   }
 
   // A transport that is missing from the list was forbidden: UDP never leaves a sandbox anyway.
-  void read_transport(Value outbound) {
-    for (const Value item : in_.texts(outbound, "allow_transport")) {
+  // True if TCP is in it, or there is no list.
+  bool read_transport(Value outbound) {
+    const auto transports = in_.texts(outbound, "allow_transport");
+    const bool has_tcp =
+        transports.empty() || std::ranges::any_of(transports, [](const Value item) {
+          return to_lower(item.text()) == "tcp";
+        });
+    for (const Value item : transports) {
       const std::string transport = to_lower(item.text());
       if (transport == "tcp") continue;
       if (transport == "udp") {
         in_.out().dropped("network.outbound.allow_transport",
-                          "UDP does not leave a sandbox: only TCP is granted");
+                          has_tcp ? "UDP does not leave a sandbox: only TCP is granted"
+                                  : "UDP does not leave a sandbox, and the list has no TCP: no "
+                                    "host is granted");
       } else {
         in_.complain(whole(item), format("{} is no transport", quoted(item.text())),
                      "write tcp or udp; newer profiles leave allow_transport out");
       }
     }
+    return has_tcp;
   }
 
   void read_outbound(Value outbound) {
     constexpr std::string_view subject = "network.outbound";
-    read_transport(outbound);
+    const bool has_tcp = read_transport(outbound);
     const auto hosts = in_.texts(outbound, "allow_host");
     const auto ports = read_ports(outbound);
+    if (!has_tcp) return;
     if (in_.flag(outbound, "insecure_allow_all")) {
       in_.allow_endpoint({}, {.text = "insecure_allow_all",
                               .where = outbound.find("insecure_allow_all")->span(),

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "support/imports.h"
 
 namespace capgate::imports {
@@ -16,7 +18,18 @@ TEST(Toolhive, IsReadAsItSays) {
       {R"({"read": ["/srv/a"], "write": ["/srv/b/"], "name": "x"})",
        "fs:read:/srv/a fs:write:/srv/b/**"},
       {R"({"read": ["data"], "write": ["~/notes"]})",
-       "fs:read:/srv/project/data fs:write:/home/me/notes"},
+       "fs:read:${WORKING_DIRECTORY}/data fs:write:/home/me/notes"},
+      {R"({"network": {"outbound": {"allow_host": ["a.example.com"], "allow_port": [443],
+          "allow_transport": ["udp"]}}})",
+       ""},
+      {R"({"network": {"outbound": {"insecure_allow_all": true, "allow_transport": ["UDP"]}}})",
+       ""},
+      {R"({"network": {"outbound": {"allow_host": ["a.example.com"], "allow_port": [443],
+          "allow_transport": ["udp", "TCP"]}}})",
+       "net:connect:a.example.com:443"},
+      {R"({"network": {"outbound": {"allow_host": ["a.example.com"], "allow_port": [443],
+          "allow_transport": []}}})",
+       "net:connect:a.example.com:443"},
       {R"({"read": ["/srv/a:/b"]})", "fs:read:/srv/a"},
       {R"({"write": ["volume://x:/y"]})", ""},
       {R"({"network": {"outbound": {"allow_host": ["a.example.com", "b.example.com"],
@@ -93,6 +106,16 @@ TEST(Toolhive, LossesAreTold) {
   EXPECT_TRUE(
       has_loss(read_json(read_toolhive, R"({"network": {"outbound": {"allow_port": [1]}}})"),
                Loss::Kind::assumed, "network.outbound.allow_port"));
+}
+
+TEST(Toolhive, WithoutTcpNoHostIsGranted) {
+  const auto read = read_json(read_toolhive, R"({"network": {"outbound": {
+      "allow_host": ["a.example.com"], "allow_transport": ["udp"]}}})");
+  ASSERT_TRUE(read);
+  const auto said =
+      std::ranges::find(read->losses, "network.outbound.allow_transport", &Loss::subject);
+  ASSERT_NE(said, read->losses.end());
+  EXPECT_TRUE(said->message.ends_with("no host is granted")) << said->message;
 }
 
 TEST(Toolhive, ACrossProductHasAnEnd) {

@@ -73,6 +73,7 @@ class Reader {
     const bool is_settings = has_member(root_, "mcp", Kind::object) && !root_.find("servers");
     const Value file = is_settings ? *root_.find("mcp") : root_;
     in_.check_keys(file, file_keys, "the configuration");
+    in_.start_is_unknown("the server");  // srt is started in its cwd
     read_inputs(file);
     const auto servers = in_.member(file, "servers", Kind::object);
     const auto chosen = servers ? in_.choose(*servers, "server") : std::nullopt;
@@ -169,13 +170,14 @@ class Reader {
       if (item.text.empty() || member.value.is(Kind::null)) continue;
       const bool is_scalar = !member.value.is(Kind::object) && !member.value.is(Kind::array);
       const std::string_view value = is_scalar ? member.value.text() : "";
-      const bool is_secret = has_secret(value);
-      in_.allow_variable(
-          is_secret ? core::EnvCapability::Action::inject : core::EnvCapability::Action::read,
-          item);
-      if (!is_secret && !value.empty()) {
+      if (has_secret(value)) {
+        in_.allow_variable(core::EnvCapability::Action::inject, item);
+      } else if (value.contains("${input:") || value == format("${{env:{}}}", item.text)) {
+        in_.allow_variable(core::EnvCapability::Action::read, item);
         in_.out().dropped("env", format("a manifest holds no values: set {} where capgate runs",
                                         quoted(item.text)));
+      } else {
+        in_.allow_fixed_variable(item);
       }
     }
   }

@@ -241,11 +241,26 @@ class Reader {
   // ---- the rest
   // -----------------------------------------------------------------------------------
 
+  // One name: a pattern would have to be weighed as the runtime does.
+  void check_denied_variable(Value entry) {
+    constexpr std::array<std::string_view, 1> keys = {"key"};
+    in_.check_keys(entry, keys, "a variable");
+    const auto key = in_.member(entry, "key", Kind::string);
+    if (!key || key->text().empty()) {
+      in_.complain(entry.span(), "a variable has a key", "write key: NAME");
+    } else if (!std::ranges::all_of(key->text(), [](char c) { return is_alnum(c) || c == '_'; })) {
+      in_.refuse(whole(*key),
+                 format("{} is denied, which is no name of one variable", quoted(key->text())),
+                 "allow the variables that are needed, each by its name, and deny none");
+    }
+  }
+
   void read_environment(Value permissions) {
     const auto environment = section(permissions, "environment");
     if (!environment) return;
-    const auto denied = entries(*environment, "deny");
     constexpr std::array<std::string_view, 1> keys = {"key"};
+    const auto denied = entries(*environment, "deny");
+    for (const Value entry : denied) check_denied_variable(entry);
     for (const Value entry : entries(*environment, "allow")) {
       in_.check_keys(entry, keys, "a variable");
       const auto key = in_.member(entry, "key", Kind::string);
@@ -256,7 +271,13 @@ class Reader {
       const bool is_denied = std::ranges::any_of(denied, [&](Value deny) {
         return has_member(deny, "key", Kind::string) && deny.find("key")->text() == key->text();
       });
-      if (is_denied) continue;
+      if (is_denied) {
+        in_.out().assumed("environment.deny",
+                          format("{} is allowed and denied: the deny holds, and the manifest does "
+                                 "not grant it",
+                                 quoted(key->text())));
+        continue;
+      }
       in_.allow_variable(
           core::EnvCapability::Action::read,
           {.text = std::string(key->text()), .where = whole(*key), .subject = "environment.allow"});

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/ranges.h"
+#include "base/text.h"
 #include "core/sensitive.h"
 #include "lower/export_common.h"
 
@@ -166,12 +167,32 @@ class Profile {
     return std::move(json).take() + '\n';
   }
 
+  // What capgate run hides at the root of a granted directory, unless a grant names it.
+  [[nodiscard]] std::vector<std::string> open_secrets() const {
+    std::vector<std::string> out;
+    for (const auto* mounts : {&read_, &write_}) {
+      for (const std::string& base : *mounts) {
+        for (const std::string_view name : core::workspace_secret_names()) {
+          if (!holds_a_grant(policy_, format("{}/{}", base, name))) out.emplace_back(name);
+        }
+      }
+    }
+    sort_and_deduplicate(out);
+    return out;
+  }
+
   [[nodiscard]] std::vector<std::string> notes() const {
     std::vector<std::string> notes = policy_notes(input_);
     notes.emplace_back(
         "toolhive: the lists hold with network isolation only: thv run --isolate-network");
     notes.emplace_back(
         "toolhive: every program of the image can be started, and no resource is limited");
+    if (const auto open = open_secrets(); !open.empty()) {
+      notes.push_back(
+          format("fs: a mount hides nothing: what capgate run hides at the root of a grant is open "
+                 "({})",
+                 join(open, ", ")));
+    }
     if (!write_.empty()) {
       notes.emplace_back(
           "fs: what host programs run later (.git/hooks, .vscode ...) is not protected inside "

@@ -9,6 +9,7 @@
 #include "core/grammar.h"
 #include "core/merge.h"
 #include "core/provenance.h"
+#include "core/sensitive.h"
 #include "support/manifests.h"
 #include "text/json.h"
 
@@ -335,6 +336,23 @@ TEST(ToolHive, GrantsAreMounts) {
   for (const std::string path : {"fs:read:\"/a:b\"", "fs:read:/w/*.md", "fs:create:/w/**"}) {
     EXPECT_EQ(Exported("toolhive", {path}).verdict(), "ADAPTER_UNSUPPORTED") << path;
   }
+}
+
+TEST(ToolHive, WhatASandboxHidesInsideOfAMountIsNamed) {
+  const auto noted = [](const Exported& exported) {
+    const Strings notes = exported.artifact().notes;
+    const auto found = std::ranges::find_if(
+        notes, [](const std::string& note) { return note.starts_with("fs: a mount hides"); });
+    return found == notes.end() ? std::string() : *found;
+  };
+  const std::string open = noted(Exported("toolhive", {"fs:read:/srv/a/**"}));
+  for (const std::string_view name : core::workspace_secret_names()) {
+    EXPECT_TRUE(open.contains(name)) << name;
+  }
+  const std::string named =
+      noted(Exported("toolhive", {"fs:read:/srv/a/**", "fs:read:/srv/a/id_rsa"}));
+  EXPECT_TRUE(named.contains(".env,")) << named;
+  EXPECT_EQ(noted(Exported("toolhive", {"net:connect:a.example:443", "fs:write:/tmp/**"})), "");
 }
 
 TEST(Meta, CarriesTheManifestWithItsHash) {

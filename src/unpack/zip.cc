@@ -47,6 +47,8 @@ constexpr unsigned method_deflated = 8;
 constexpr unsigned extra_zip64 = 0x0001;
 constexpr unsigned extra_unicode_path = 0x7075;
 constexpr std::size_t chunk = std::size_t{64} << 10;
+constexpr std::uint32_t mode_type = 0170000;  // in the upper half of the external attributes
+constexpr std::uint32_t mode_link = 0120000;
 
 std::uint32_t number(std::string_view bytes, std::size_t at, std::size_t size) {
   std::uint32_t out = 0;
@@ -66,6 +68,7 @@ struct Entry {
   std::uint64_t packed = 0;
   std::uint64_t unpacked = 0;
   std::uint64_t offset = 0;  // of its local header
+  bool is_link = false;      // where files have a mode, as on Unix
 };
 
 // Names that some file systems take for manifest.json: another case, dots or spaces at the end.
@@ -96,6 +99,7 @@ class Archive {
     TRY(find_end());
     TRY(read_directory());
     const Entry wanted = *TRY(find_manifest());
+    TRY(check_links());
     TRY(check_places());
     return Found{.manifest = TRY(unpack(wanted)), .is_signed = is_signed_};
   }
@@ -183,7 +187,8 @@ class Archive {
                         .crc = u32(rest, 16),
                         .packed = u32(rest, 20),
                         .unpacked = u32(rest, 24),
-                        .offset = u32(rest, 42)};
+                        .offset = u32(rest, 42),
+                        .is_link = ((u32(rest, 38) >> 16U) & mode_type) == mode_link};
       TRY(check(entry, u16(rest, 34)));
       TRY(check_extra(entry, rest.substr(entry_size + name, extra)));
       entries_.push_back(entry);
@@ -245,10 +250,28 @@ class Archive {
       }
       if (!is_it) continue;
       if (found != nullptr) return refuse("has two entries of the name manifest.json");
+      if (entry.is_link) return refuse("has a manifest.json that is a link");
       found = &entry;
     }
     if (found == nullptr) return refuse("has no manifest.json at its root");
     return found;
+  }
+
+  // What lies below a link is written wherever that leads: `x -> .` and x/manifest.json are the
+  // manifest. Names are compared as systems do that know no case.
+  Words<void> check_links() const {
+    std::vector<std::string> names;
+    for (const Entry& entry : entries_) names.push_back(to_lower(entry.name));
+    std::ranges::sort(names);
+    for (const Entry& entry : entries_) {
+      if (!entry.is_link) continue;
+      std::string below = to_lower(entry.name);
+      if (!below.ends_with('/')) below += '/';
+      const auto first = std::ranges::lower_bound(names, below);
+      if (first == names.end() || !first->starts_with(below)) continue;
+      return refuse(format("has entries below a link: {}", quoted(entry.name)));
+    }
+    return {};
   }
 
   // ---- the entries in the file ----------------------------------------------------------------

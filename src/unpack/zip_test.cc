@@ -23,6 +23,7 @@ struct Item {
   std::string local_name = {};  // where it differs
   std::string hidden = {};      // bytes after the data
   std::string local_extra = {};
+  std::uint32_t mode = 0;
 };
 
 std::string little(std::uint64_t value, std::size_t size) {
@@ -60,7 +61,8 @@ struct Zip {
     const std::string& local = item.local_name.empty() ? item.name : item.local_name;
     directory += "PK\1\2" + little(20, 2) + little(20, 2) + fields + little(item.name.size(), 2) +
                  little(item.extra.size(), 2) + little(0, 2) + little(0, 2) + little(0, 2) +
-                 little(0, 4) + little(body.size(), 4) + item.name + item.extra;
+                 little(std::uint64_t{item.mode} << 16, 4) + little(body.size(), 4) + item.name +
+                 item.extra;
     body += "PK\3\4" + little(20, 2) + fields + little(local.size(), 2) +
             little(item.local_extra.size(), 2) + local + item.local_extra + data + item.hidden;
     ++count;
@@ -159,6 +161,31 @@ TEST(Zip, NoEntryHasASecondName) {
   EXPECT_EQ(of("", field(1, std::string(16, '\0'))), "is a zip64 archive, which bundles are not");
   EXPECT_EQ(read({{.name = "manifest.json", .text = "", .extra = unicode_name("x")}}),
             "has an entry with a second name: \"manifest.json\"");
+}
+
+// Who unpacks the bundle with a link to "." gets another manifest than the one that is read.
+TEST(Zip, LinksLeadToNoManifest) {
+  constexpr std::uint32_t link = 0120777;
+  EXPECT_EQ(read({{.name = "manifest.json", .text = "other.json", .mode = link}}),
+            "has a manifest.json that is a link");
+  const Item inside{.name = "x/manifest.json", .text = "{}"};
+  EXPECT_EQ(read({manifest, {.name = "x", .text = ".", .mode = link}, inside}),
+            "has entries below a link: \"x\"");
+  EXPECT_EQ(read({manifest, inside, {.name = "X", .text = ".", .mode = link}}),
+            "has entries below a link: \"X\"");
+  EXPECT_EQ(read({manifest, {.name = "x/", .text = ".", .mode = link}}),
+            "has entries below a link: \"x/\"");
+  EXPECT_EQ(
+      read(
+          {manifest, {.name = "a/b", .text = "..", .mode = link}, {.name = "a/b/c/d", .text = ""}}),
+      "has entries below a link: \"a/b\"");
+  // Links of other names, as packages have them, and files with a mode.
+  EXPECT_EQ(read({{.name = "manifest.json", .text = "{}", .mode = 0100644},
+                  {.name = "bin", .text = "", .mode = 040755},
+                  {.name = "bin/x", .text = "../y", .mode = link},
+                  {.name = "bin/xy", .text = ""},
+                  {.name = "bin/x.js", .text = ""}}),
+            "{}");
 }
 
 TEST(Zip, NamesThatLeadElsewhereAreRefused) {

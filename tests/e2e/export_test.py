@@ -55,6 +55,62 @@ class SrtCase(Case):
     uid = launch.ORDINARY
 
 
+class Meaning(SrtCase):
+    """What settings mean to srt, and what `capgate import` makes of the same file."""
+
+    def written(self, filesystem, **more):
+        lists = {"denyRead": [], "allowRead": [], "allowWrite": [], "denyWrite": []}
+        network = {"allowedDomains": [], "deniedDomains": []}
+        return self.tree.file("settings.json", json.dumps(
+            {"filesystem": {**lists, **filesystem}, "network": network, **more}))
+
+    def tried(self, settings, directory, *attempts):
+        words = srt_package.words(settings, probe(*attempts))
+        words[1] = f"--chdir={directory}"
+        done = launch.finish(launch.start(words, {"fds": []}, uid=self.uid,
+                                          env=srt_package.environment()))
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return json.loads(done.stdout)
+
+    def imported(self, settings):
+        done = launch.capgate("import", settings, "--json")
+        return done, json.loads(done.stdout) if done.returncode == 0 else None
+
+    def test_a_relative_deny_starts_where_srt_does(self):
+        secret = self.tree.file("work/secrets/key", "secret")
+        beside = self.tree.file("work/beside", "beside")
+        self.tree.directory("elsewhere")
+        work = self.tree.path("work")
+        attempts = (["read", secret], ["read", beside])
+        settings = self.written({"denyRead": ["secrets"], "allowWrite": [work]})
+        self.assertEqual(self.tried(settings, work, *attempts)[1], "beside")
+        self.assertNotEqual(self.tried(settings, work, *attempts)[0], "secret")
+        # The file lies beside both: its directory is none of them.
+        self.assertEqual(self.tried(settings, self.tree.path("elsewhere"), *attempts),
+                         ["secret", "beside"])
+        done, _ = self.imported(settings)
+        self.assertEqual(done.returncode, 4, done.stdout)
+        self.assertIn("a relative path starts where srt is started", done.stdout)
+
+    def test_a_credential_wins_over_what_may_be_read(self):
+        secret = self.tree.file("data/key", "secret")
+        data = self.tree.path("data")
+        for path in (secret, data):
+            for filesystem in ({"allowRead": [secret]}, {"allowWrite": [secret]},
+                               {"denyRead": [data], "allowRead": [secret]}):
+                settings = self.written(filesystem,
+                                        credentials={"files": [{"path": path, "mode": "deny"}]})
+                self.assertNotEqual(self.tried(settings, srt_package.SOURCE, ["read", secret]),
+                                    ["secret"], (path, filesystem))
+                done, answer = self.imported(settings)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertEqual(answer["manifest"]["serverCapabilities"], [])
+        control = self.written({"denyRead": [data], "allowRead": [secret]})
+        self.assertEqual(self.tried(control, srt_package.SOURCE, ["read", secret]), ["secret"])
+        self.assertEqual(self.imported(control)[1]["manifest"]["serverCapabilities"],
+                         [f"fs:read:{secret}"])
+
+
 @started_by_root_and_user
 class Files(SrtCase):
     """What is granted works and nothing else is seen."""

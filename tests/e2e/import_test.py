@@ -251,6 +251,107 @@ class Formats(ImportCase):
         self.assertNotIn("\u202e", done.stderr.decode())
 
 
+class NeverWider(ImportCase):
+    """Sources that once became manifests that grant more than they do."""
+
+    def imported(self, text):
+        path = self.tree.file("x.txt", text) if isinstance(text, str) else \
+            self.tree.file("x.json", json.dumps(text))
+        done = self.capgate(path, "--json")
+        return done, json.loads(done.stdout)
+
+    def granted(self, text):
+        done, answer = self.imported(text)
+        self.assertEqual(done.returncode, 0, done.stdout.decode())
+        return answer["manifest"]["serverCapabilities"], answer["losses"]
+
+    def test_relative_paths_start_where_the_program_does(self):
+        for text, words in (
+                ({"filesystem": {"allowWrite": ["/srv/a"], "denyRead": ["secrets"]}},
+                 "a relative path starts where srt is started"),
+                ({"filesystem": {"allowWrite": ["/srv/a"], "denyWrite": ["infra"]}},
+                 "a relative path starts where srt is started"),
+                ({"filesystem": {"allowWrite": ["/srv/a"], "denyRead": ["**/*.key"]}},
+                 "a relative path starts where srt is started"),
+                ("deno run --allow-read=/srv/proj --deny-read=secrets main.ts",
+                 "a relative path starts where Deno is started"),
+                ({"servers": {"a": {"command": "a", "sandboxEnabled": True}}, "sandbox": {
+                    "filesystem": {"allowWrite": ["/srv/a"], "denyRead": ["secrets"]}}},
+                 "a relative path starts where the server is started")):
+            done, _ = self.imported(text)
+            self.assertEqual(done.returncode, REFUSED, text)
+            self.assertIn(words, done.stdout.decode())
+        done, answer = self.imported({"filesystem": {"allowWrite": ["."], "denyRead": [".env"]}})
+        self.assertEqual(answer["variables"], ["WORKING_DIRECTORY"])
+        manifest = json.dumps(answer["manifest"])
+        here = launch.capgate("check", "-", "--set", "WORKING_DIRECTORY=/srv/a", text=manifest)
+        self.assertEqual(here.returncode, 0, here.stderr)
+        everything = launch.capgate("check", "-", "--set", "WORKING_DIRECTORY=/", text=manifest)
+        self.assertEqual(everything.returncode, REFUSED)
+
+    def test_a_deny_with_another_variable_is_not_passed_over(self):
+        def editor(**filesystem):
+            return {"servers": {"a": {"command": "a", "sandboxEnabled": True}},
+                    "sandbox": {"filesystem": filesystem}}
+        done, _ = self.imported(editor(allowRead=["${workspaceFolder}"],
+                                       denyRead=["/home/u/proj/private"]))
+        self.assertEqual(done.returncode, REFUSED)
+        self.assertEqual(self.granted(editor(allowRead=["${workspaceFolder}"], denyRead=["/"]))[0],
+                         ["fs:read:${WORKSPACE_FOLDER}"])
+
+    def test_volumes(self):
+        got, losses = self.granted({"image": "x", "volumes": ["/srv/data"], "tools": []})
+        self.assertEqual(got, [])
+        self.assertIn("volumes", [loss["subject"] for loss in losses])
+        done, _ = self.imported({"image": "x", "volumes": ["/srv/a:/a:readonly"], "tools": []})
+        self.assertEqual(done.returncode, REFUSED)
+
+    def test_a_constant_is_not_the_secret_of_the_caller(self):
+        secret, level = "AWS_SECRET_ACCESS_KEY", "LOG_LEVEL"
+        env = {secret: "unused", level: "debug"}
+        config = {"command": "node", "args": [], "env": env}
+        entry = {"name": "a.b/c", "version": "1", "packages": [
+            {"registryType": "npm", "identifier": "p", "transport": {"type": "stdio"},
+             "environmentVariables": [{"name": name, "value": value}
+                                      for name, value in env.items()]}]}
+        sources = (
+            {**MANIFEST, "server": {**MANIFEST["server"], "mcp_config": config}},
+            {"image": "x", "tools": [],
+             "env": [{"name": name, "value": value} for name, value in env.items()]},
+            {"servers": {"a": {"command": "a", "sandboxEnabled": True, "env": env}}},
+            {"proxy": {"upstream": {"command": "x", "env": env}}},
+            {"mcp": {"servers": {"a": {"command": ["x"], "env": env,
+                                       "sandbox": {"read": ["/srv/a"]}}}}},
+            entry)
+        for source in sources:
+            got, losses = self.granted(source)
+            self.assertIn(f"env:read:{level}", got, source)
+            self.assertNotIn(secret, " ".join(got), source)
+            told = {kind: " ".join(loss["message"] for loss in losses if loss["kind"] == kind)
+                    for kind in ("assumed", "dropped")}
+            self.assertIn("your own secret", told["dropped"], source)
+            self.assertIn(f'"{level}" to a value of its own, which a manifest does not hold: the '
+                          "server will get YOUR value", told["assumed"], source)
+
+    def test_what_stands_beside_something_else(self):
+        sandbox = {"read": ["/srv/a"]}
+        for source in (
+                {"mcp": {"sandbox": sandbox,
+                         "servers": {"a": {"command": ["x"], "sandbox": sandbox}}}},
+                {"proxy": {"upstream": {"command": "x"}, "upstreams": [{"name": "a"}]}},
+                {"proxy": {"upstreams": [{"name": "a", "command": "x"},
+                                         {"name": "a", "command": "y"}]}},
+                {"version": "1.0", "permissions": {"environment": {
+                    "allow": [{"key": "AWS_KEY"}], "deny": [{"key": "AWS_*"}]}}}):
+            self.assertEqual(self.imported(source)[0].returncode, REFUSED, source)
+
+    def test_udp_alone_opens_no_host(self):
+        got, losses = self.granted({"name": "x", "network": {"outbound": {
+            "allow_host": ["a.example.com"], "allow_port": [443], "allow_transport": ["udp"]}}})
+        self.assertEqual(got, [])
+        self.assertIn("network.outbound.allow_transport", [loss["subject"] for loss in losses])
+
+
 @started_by_root_and_user
 class Bundles(ImportCase):
 
@@ -299,6 +400,25 @@ class Bundles(ImportCase):
                 ([good, ("../../x", "")], "leads out of the bundle")):
             with self.subTest(words=words):
                 self.assert_refused(bundle(entries), words)
+
+    def test_links(self):
+        """Whoever unpacks `x -> .` and x/manifest.json has another manifest."""
+        def packed(*entries):
+            out = io.BytesIO()
+            with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, text, mode in entries:
+                    info = zipfile.ZipInfo(name)
+                    info.external_attr = mode << 16
+                    archive.writestr(info, text, zipfile.ZIP_DEFLATED)
+            return out.getvalue()
+        link, file = stat.S_IFLNK | 0o777, stat.S_IFREG | 0o644
+        good = ("manifest.json", json.dumps(MANIFEST), file)
+        self.assert_refused(packed(("manifest.json", "other.json", link), ("other.json", "{}", file)),
+                            "has a manifest.json that is a link")
+        self.assert_refused(packed(good, ("x", ".", link), ("x/manifest.json", "{}", file)),
+                            'has entries below a link: "x"')
+        harmless = packed(good, ("bin/x", "../y.js", link), ("bin/x.js", "", file))
+        self.assertEqual(self.capgate(self.bytes_file("l.mcpb", harmless)).returncode, 0)
 
     def test_archives_that_say_two_things(self):
         data = bundle([("manifest.json", json.dumps(MANIFEST)), ("x", "y")])
