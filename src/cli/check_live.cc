@@ -130,8 +130,8 @@ std::expected<std::vector<Approved>, int> find_approved(const Candidate& candida
     }
   }
   if (candidate.has_entry() && candidate.is_of_project) {
-    const auto added = add_locked(lock_beside(candidate.file), candidate.server,
-                                  LockFile::may_lack, out, output);
+    const auto added =
+        add_locked(lock_beside(candidate.file), candidate.server, LockFile::may_lack, out, output);
     if (!added) return std::unexpected(added.error());
   }
   return out;

@@ -1,7 +1,6 @@
 #include "cli/new_file.h"
 
 #include <sys/stat.h>
-
 #include <unistd.h>
 
 #include <utility>

@@ -47,8 +47,9 @@ struct Subject {
     const std::vector<mcp::ToolInfo>& tools);
 
 // The difference that counts. Tools that were not asked for, then or now, are none, nor is a
-// command that one of them does not have, nor a package where one has neither. Of a ready manifest that is the same one, less is no
-// difference: what is optional in it comes and goes with the environment.
+// command that one of them does not have, nor a package where one has neither. Of a ready manifest
+// that is the same one, less is no difference: what is optional in it comes and goes with the
+// environment.
 [[nodiscard]] clients::PinDiff difference(const clients::Pin& approved, const clients::Pin& now,
                                           const Subject& subject);
 
