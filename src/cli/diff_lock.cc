@@ -1,16 +1,13 @@
 #include "cli/diff_lock.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/format.h"
-#include "base/ranges.h"
 #include "base/text.h"
 #include "cli/exit.h"
 #include "clients/pin_diff.h"
 #include "clients/profile_file.h"
 #include "core/holdings.h"
-#include "core/merge.h"
 
 namespace capgate::cli {
 namespace {
