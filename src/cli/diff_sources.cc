@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/diff_config.h"
@@ -45,14 +47,13 @@ std::expected<ReadSource, int> read_source(const std::string& word, Output& outp
   }
   if (names_revision(word)) {
     auto text = git_show(word);
-    ReadSource source{.name = word,
-                      .file = file_of_object(word),
-                      .text = text::share(text ? *std::move(text) : std::string()),
-                      .revision = revision_of_object(word)};
-    if (text) return source;
-    if (text.error().is_no_file) {
-      source.unread = text.error().words;
-      return source;
+    if (text || text.error().is_no_file) {
+      std::string unread = text ? std::string() : text.error().words;
+      return ReadSource{.name = word,
+                        .file = file_of_object(word),
+                        .text = text::share(text ? *std::move(text) : std::string()),
+                        .revision = revision_of_object(word),
+                        .unread = std::move(unread)};
     }
     const auto refused = cannot_read(word, text.error().words, output);
     if (::access(word.c_str(), F_OK) == 0) {

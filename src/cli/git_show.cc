@@ -16,7 +16,6 @@
 namespace capgate::cli {
 namespace {
 
-using clients::ToolEnd;
 template <typename T>
 using Shown = std::expected<T, GitProblem>;
 
