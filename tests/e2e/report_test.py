@@ -229,7 +229,8 @@ class Files(ReportCase):
                          ["fs:write:/workspace/**", "net:connect:api.github.com:443",
                           "env:inject:GITHUB_PERSONAL_ACCESS_TOKEN"])
         self.assertEqual(data["lines"][1]["origins"][0],
-                         {"tool": "create_issue", "place": "github.json:9:10"})
+                         {"tool": "create_issue", "place": "github.json:9:10",
+                          "capability": "net:connect:api.github.com:443"})
         self.assertEqual(data["counts"], {"lines": 3, "widened": 0, "notEnforced": 0})
 
     def test_every_target_answers(self):
