@@ -17,7 +17,8 @@ int main(int argc, char** argv) {
   // Whoever closes a pipe knows about it.
   if (!written && written.error().err != EPIPE) {
     (void)sys::write_all(
-        2, format("capgate: cannot write to standard output: {}\n", sys::reason(written.error())));
+        2, format("capgate: cannot write to standard output: {}\n", sys::reason(written.error())))
+        .has_value();
   }
   // A reader that went away, or a full disk, must not look like success.
   return said && written ? code : cli::Exit::internal;

@@ -177,9 +177,9 @@ class Files(InitCase):
     def test_a_file_that_exists_stays(self):
         self.file("m.yaml", "mine")
         os.symlink("nowhere", self.path("link.yaml"))
-        for name in ("m.yaml", "link.yaml"):
+        for name, words in (("m.yaml", "--force"), ("link.yaml", "no regular file")):
             _, err = self.init(["-o", name], self.command, code=USAGE)
-            self.assertIn("--force", err)
+            self.assertIn(words, err)
         self.assertEqual(self.text("m.yaml"), "mine")
         self.assertEqual(os.readlink(self.path("link.yaml")), "nowhere")
         _, err = self.init(["-o", "link.yaml", "--force"], self.command, code=USAGE)
