@@ -25,7 +25,6 @@ std::string names_of(const std::optional<std::vector<PinnedTool>>& tools) {
   }
   return out;
 }
-constexpr std::string_view instructions = "instructions";
 
 void add_text(std::string_view what, const std::string& before, const std::string& after,
               std::vector<TextChange>& out) {
