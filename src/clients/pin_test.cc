@@ -252,7 +252,9 @@ TEST(PinDiff, APackageIsComparedWithoutACommand) {
   other.package.reset();
   other.command = {"node", "evil.js"};
   EXPECT_TRUE(print(diff(before, other)).contains("package:\n  - npm:github-mcp\n  + none\n"));
-  EXPECT_TRUE(diff(before, sample()).is_empty());
+  const PinDiff named = diff(before, sample());
+  ASSERT_EQ(named.texts.size(), 1U);
+  EXPECT_EQ(named.texts.front().what, "command");
 }
 
 TEST(PinDiff, AnInterpreterIsComparedWhereBothHaveOne) {

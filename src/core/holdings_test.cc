@@ -144,12 +144,14 @@ TEST(Holdings, VariablesProgramsAndTheRest) {
   expect_all(rows);
 }
 
-TEST(Holdings, ALimitIsCoveredByALargerOneAndByNone) {
+TEST(Holdings, ALimitIsCoveredByALargerOneOrTheDefault) {
   const Row rows[] = {
       {{"limit:memory:2G"}, "limit:memory:1G", true},
       {{"limit:memory:2G"}, "limit:memory:2G", true},
       {{"limit:memory:2G"}, "limit:memory:3G", false},
-      {{}, "limit:memory:3G", true},
+      {{}, "limit:memory:2G", true},
+      {{}, "limit:memory:3G", false},
+      {{}, "limit:cpu:4", true},
       {{"limit:memory:2G"}, "limit:pids:9", true},
   };
   expect_all(rows);

@@ -31,7 +31,7 @@ TEST(DiffMarkdown, TheWorstServerIsNotHiddenBehindOthers) {
     servers.push_back(server(format("calm{}", i), Verdict::less,
                              {change(Kind::narrowed, format("fs:read:/w/{}", i))}));
   }
-  servers.push_back(server("zmoved", Verdict::moved, {}));
+  servers.push_back(server("zmoved", Verdict::moved, {change(Kind::moved, "fs:read:/m")}));
   servers.push_back(
       server("zwide", Verdict::more, {change(Kind::widened, "net:connect:evil.test:443")}));
   const std::string text = diff_markdown(servers, {.unbound = {}, .notes = {}});
