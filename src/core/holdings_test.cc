@@ -151,7 +151,7 @@ TEST(Holdings, ALimitIsCoveredByALargerOneOrTheDefault) {
       {{"limit:memory:2G"}, "limit:memory:3G", false},
       {{}, "limit:memory:2G", true},
       {{}, "limit:memory:3G", false},
-      {{}, "limit:cpu:4", true},
+      {{}, "limit:cpu:150%", true},
       {{"limit:memory:2G"}, "limit:pids:9", true},
   };
   expect_all(rows);
