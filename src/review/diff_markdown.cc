@@ -212,8 +212,9 @@ void write_advice(std::span<const ShownServer> servers, std::string& out) {
         "(`env:inject:NAME?to=HOST:PORT`) instead of held.\n";
   } else if (has(Verdict::unclear)) {
     out +=
-        "What differs cannot be judged by its meaning. Compile the manifest again and use what "
-        "comes out, or look at each line.\n";
+        "What differs cannot be judged by its meaning: look at each line. Another program gets all "
+        "permissions of the server; of an artifact, compile the manifest again and use what comes "
+        "out.\n";
   } else if (has(Verdict::moved)) {
     out +=
         "The server as a whole may do no more than before. Look at the tools above: each may now "

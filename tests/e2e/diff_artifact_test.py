@@ -7,7 +7,7 @@ import re
 import unittest
 
 import launch
-from diff_sources_test import SAME, TARGETS, USAGE, WIDENED, Sources
+from diff_sources import SAME, TARGETS, USAGE, WIDENED, Sources
 
 SYSTEMD = ["--", "/usr/bin/node", "a b"]
 KUBERNETES = TARGETS["kubernetes"]

@@ -190,9 +190,9 @@ class Action(ActionCase):
     def test_new_removed_and_renamed_manifests(self):
         base, head = self.pull_request(
             {"old.json": manifest(), "moved.json": manifest(name="moved")},
-            {"old.json": None, "moved.json": None, "elsewhere/moved.json": manifest(name="moved")})
+            {"old.json": None, "moved.json": None, "renamed.json": manifest(name="moved")})
         self.assertEqual(self.play(base, head).returncode, 0)
-        self.assertIn("### `elsewhere/moved.json`\n\nIt was `moved.json` before", self.comment)
+        self.assertIn("### `renamed.json`\n\nIt was `moved.json` before", self.comment)
         self.repository.write("new.json", manifest(name="new"))
         done = self.play(head, self.repository.commit())
         self.assertEqual(done.returncode, 5, "everything that a new server may do is more")

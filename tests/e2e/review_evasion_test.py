@@ -63,6 +63,29 @@ class Evasion(ActionCase):
         self.check({"gh.policy": manifest()}, {"gh.policy": manifest(WIDE)})
         self.check({"a.json": manifest()}, {"a.json": None, "a.txt": manifest(WIDE)})
 
+    def test_a_manifest_from_another_directory_is_new(self):
+        wide = manifest(WIDE)
+        self.check({"examples/wide.json": wide, "servers/gh.json": manifest()},
+                   {"examples/wide.json": None, "servers/gh.json": None, "servers/gh.yaml": wide})
+        self.assertIn("### `servers/gh.yaml`", self.comment)
+
+    def test_what_widens_stands_first(self):
+        self.check({"a.json": manifest("exec:spawn:git"), "z.json": manifest()},
+                   {"a.json": manifest(), "z.json": manifest(WIDE)})
+        self.assertLess(self.comment.index("### `z.json`"), self.comment.index("### `a.json`"))
+
+    def test_excuses_of_its_own_are_none(self):
+        ignore = "ignore:\n  - {rule: NET_ANY, file: m.json, reason: why not, expires: 2999-01-01}\n"
+        for name, before, after in (("its own", {}, {".capgate-ignore.yaml": ignore}),
+                                    ("broken", {}, {".capgate-ignore.yaml": "ignore: 5\n"}),
+                                    ("agreed on", {".capgate-ignore.yaml": ignore}, {".capgate-ignore.yaml": None})):
+            with self.subTest(name):
+                self.check({"m.json": manifest(), **before}, {"m.json": manifest("net:connect:*"), **after},
+                           words="net:connect:*")
+                log = json.loads(self.read(self.outputs["sarif-file"]))
+                found = [each for each in log["runs"][0]["results"] if each["ruleId"] == "NET_ANY"]
+                self.assertEqual([bool(each.get("suppressions")) for each in found], [name == "agreed on"])
+
     def test_a_name_that_looks_like_a_revision(self):
         self.repository.write("github.json", manifest())
         base = self.repository.commit()
@@ -197,8 +220,9 @@ class Evasion(ActionCase):
         self.assertEqual(levels[:4], [2, 3, 4, 5])
 
     def test_what_to_do_is_said_once(self):
-        self.check({"z/capgate.yaml": CONFIG, "z/github.json": manifest(), "a.json": manifest(), "old.json": manifest()},
-                   {"z/capgate.yaml": CONFIG.replace("[server]", "[evil]"), "z/github.json": manifest(WIDE),
+        self.check({"z/capgate.yaml": CONFIG, "z/github.json": manifest(), "z/copy.json": manifest(), "a.json": manifest(),
+                    "old.json": manifest()},
+                   {"z/capgate.yaml": CONFIG.replace("github.json", "copy.json"), "z/copy.json": manifest(WIDE),
                     "a.json": manifest(WIDE), "bad.json": manifest("fs:raed:/" + "x" * 300000), "old.json": None,
                     "b.json": manifest()}, 4)
         for words in ("**Approve**", "Each line under", "Something changed that is no permission", "another name now",
@@ -209,11 +233,15 @@ class Evasion(ActionCase):
 
     def test_what_is_no_permission_is_looked_at(self):
         other = "  notes:\n    command: [notes]\n    capabilities: []\n"
-        self.check({"capgate.yaml": CONFIG + other, "github.json": manifest()},
-                   {"capgate.yaml": CONFIG.replace("[server]", "[evil]") + other}, 0,
+        self.check({"capgate.yaml": CONFIG + other, "github.json": manifest(), "copy.json": manifest()},
+                   {"capgate.yaml": CONFIG.replace("github.json", "copy.json") + other}, 0,
                    "No permission changed, but something else did: look at it")
         self.assertNotIn("nothing here needs an approval", self.comment)
         self.assertNotIn("notes", self.comment, "a server that did not change")
+
+    def test_another_program_is_no_small_thing(self):
+        self.check({"capgate.yaml": CONFIG, "github.json": manifest()}, {"capgate.yaml": CONFIG.replace("[server]", "[evil]")},
+                   words="Another program gets all permissions of the server")
 
     def test_findings_stand_beside_a_configuration_and_mistakes(self):
         self.check({"capgate.yaml": CONFIG, "github.json": manifest(), "bad.json": manifest()},
