@@ -351,6 +351,26 @@ void tell_of_flow(const Asked& asked, const core::Endpoint& asked_for, const egr
   }
 }
 
+// A program looks localhost up itself and connects to one of its addresses, which may be allowed
+// where the name is not.
+std::optional<Answer> why_localhost(const Asked& asked, const core::Endpoint& endpoint) {
+  if (endpoint.host.kind != core::HostPattern::Kind::name || endpoint.host.text != "localhost") {
+    return {};
+  }
+  for (const std::string_view address : {"127.0.0.1", "::1"}) {
+    const auto host = core::parse_host(address);
+    if (!host) continue;
+    Answer answer = why_host(asked, {.host = *host, .port = endpoint.port});
+    if (!answer.allowed) continue;
+    answer.notes.push_back(
+        format("whoever looks localhost up connects to {}, which is allowed; a proxy that is asked "
+               "for the name refuses it",
+               address));
+    return answer;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::expected<Answer, Refusal> why_path(const Asked& asked, const PathQuestion& question) {
@@ -377,6 +397,7 @@ Answer why_host(const Asked& asked, const core::Endpoint& endpoint) {
     tell_of_flow(asked, endpoint, flow, verdict, answer);
     return answer;
   }
+  if (auto looked_up = why_localhost(asked, endpoint)) return *std::move(looked_up);
   answer.reason = asked.plan.network.rules.empty() ? "the server has no network at all"
                                                    : egress::explain(verdict, flow);
   answer.remedy = egress::remedy(verdict, flow);

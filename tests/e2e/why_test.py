@@ -260,12 +260,8 @@ class Hosts(WhyCase):
 
     def test_every_answer_is_what_a_server_finds(self):
         port = self.port
-        addresses = ["127.0.0.1", "::1", "127.0.0.2"]
-        names = ["localhost", *addresses]
-        # Of the name under a rule for its address `why` answers as a proxy is answered, while a program
-        # that looks the name up itself connects to the address.
-        for rule, hosts in ((f"localhost:{port}", names), (f"127.0.0.1:{port}", addresses),
-                            (f"localhost:{port ^ 1}", names), (f"*:{port}", names)):
+        hosts = ["localhost", "127.0.0.1", "::1", "127.0.0.2"]
+        for rule in (f"localhost:{port}", f"127.0.0.1:{port}", f"localhost:{port ^ 1}", f"*:{port}"):
             manifest = self.manifest(f"net:connect:{rule}")
             done = self.run_server(["-m", manifest], python(CALLER),
                                    stdin=json.dumps([[host, port] for host in hosts]).encode())
