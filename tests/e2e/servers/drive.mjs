@@ -51,6 +51,27 @@ function rememberProtocol(transport) {
   transport.setProtocolVersion = (version) => { transport.protocol = version; };
 }
 
+// A server that ends before the client has written to it leaves the client waiting for ever: the
+// client has a moment to say so itself, then it is said for it.
+function watchEnd(transport) {
+  const watch = { timer: undefined };
+  watch.ended = new Promise((_, reject) => {
+    transport.onclose = () => {
+      watch.timer = setTimeout(() => reject(new Error("the server ended")), 1000);
+    };
+  });
+  watch.ended.catch(() => {});
+  return watch;
+}
+
+async function talk(order, client, transport, answer) {
+  await client.connect(transport, PATIENCE);
+  answer.protocol = client.getNegotiatedProtocolVersion?.() ?? transport.protocol;
+  answer.server = client.getServerVersion();
+  answer.results = [];
+  for (const step of order.steps) answer.results.push(await take(step, client));
+}
+
 async function converse(order) {
   const [command, ...args] = order.command;
   const server = { command, args, env: order.env, cwd: order.cwd, stderr: "pipe" };
@@ -60,16 +81,14 @@ async function converse(order) {
   transport.stderr.on("data", (chunk) => {
     answer.stderr = (answer.stderr + chunk).slice(-KEPT_OF_STDERR);
   });
+  const watch = watchEnd(transport);
   try {
-    await client.connect(transport, PATIENCE);
-    answer.protocol = client.getNegotiatedProtocolVersion?.() ?? transport.protocol;
-    answer.server = client.getServerVersion();
-    answer.results = [];
-    for (const step of order.steps) answer.results.push(await take(step, client));
+    await Promise.race([talk(order, client, transport, answer), watch.ended]);
   } catch (failure) {
     answer.error = String(failure);
   } finally {
     await client.close();
+    clearTimeout(watch.timer);
   }
   return answer;
 }
