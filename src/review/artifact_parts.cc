@@ -272,8 +272,8 @@ class Taker {
       }
       add({"files"}, "files", *name);
       // Of two with one name, it is not known which one is used.
-      PartPath path{"file", std::string(name->text()),
-                    std::to_string(seen[std::string(name->text())]++)};
+      const PartPath path{"file", std::string(name->text()),
+                          std::to_string(seen[std::string(name->text())]++)};
       for (const Member member : file.members()) {
         if (member.key.text() != "name") take_file(path, member);
       }

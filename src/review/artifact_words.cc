@@ -219,15 +219,17 @@ Judgement judge_option(std::string_view target, std::span<const std::string> wor
   if (words[0] == "--size") return judge_cover(words[3]);
   const OptionFacts* facts = find_option(target, words[0]);
   if (facts == nullptr) return {};
-  const Judgement restrains{.tendency = Tendency::restrains};
+  const auto restrains_if = [](bool is_one) {
+    return is_one ? Judgement{.tendency = Tendency::restrains} : Judgement{};
+  };
   switch (facts->says) {
     case Says::bind: return judge_bind(words[1], words[2]);
     case Says::covers: return judge_cover(words[1]);
     case Says::volume: return {.tendency = Tendency::grants, .may_hide = true};
     case Says::grant: return {.tendency = Tendency::grants};
-    case Says::restraint: return restrains;
-    case Says::drop: return is_capability_name(words[1]) ? restrains : Judgement{};
-    case Says::remount: return is_plain_path(words[1]) ? restrains : Judgement{};
+    case Says::restraint: return restrains_if(true);
+    case Says::drop: return restrains_if(is_capability_name(words[1]));
+    case Says::remount: return restrains_if(is_plain_path(words[1]));
     case Says::nothing: break;
   }
   return is_container(target) ? judge_container_option(words) : Judgement{};

@@ -145,6 +145,7 @@ void write_tools(const ShownServer& server, std::string& out) {
   if (server.tools.empty()) return;
   out += "\n### Tool by tool\n\n";
   std::vector<const ShownTool*> tools;
+  tools.reserve(server.tools.size());
   for (const ShownTool& tool : server.tools) tools.push_back(&tool);
   if (tools.size() > most_tools) {
     sort_stably(tools, rank_of);
@@ -237,6 +238,7 @@ std::string diff_markdown(std::span<const ShownServer> servers, const DiffFacts&
   std::string out = format("{}\n", markdown_marker);
   // The worst first: none is hidden behind many that are harmless.
   std::vector<const ShownServer*> sorted;
+  sorted.reserve(servers.size());
   const bool is_any = std::ranges::any_of(servers, &ShownServer::is_changed);
   for (const ShownServer& server : servers) {
     if (!is_any || server.is_changed()) sorted.push_back(&server);

@@ -260,7 +260,7 @@ class Run(ApproveCase):
         self.user(x=self.entry())
         self.approve("x", "--no-tools")
         self.runs("--require-approval")
-        self.assertIn("note: its tools were not asked for when it was approved", self.live().stderr)
+        self.assertIn("note: its tools were not asked for in what you approved on", self.live().stderr)
         self.user(x={"capabilities": [f"fs:read:{self.data}/**"]})
         self.assertIn("command:\n", self.approve().stderr)
         self.output(["--profile", "x", "--require-approval"], self.server(), cwd=self.project)
