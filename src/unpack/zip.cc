@@ -261,6 +261,7 @@ class Archive {
   // manifest. Names are compared as systems do that know no case.
   Words<void> check_links() const {
     std::vector<std::string> names;
+    names.reserve(entries_.size());
     for (const Entry& entry : entries_) names.push_back(to_lower(entry.name));
     std::ranges::sort(names);
     for (const Entry& entry : entries_) {
