@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <system_error>
 
 #include "base/format.h"
@@ -18,6 +17,7 @@
 #include "core/rights.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
+#include "sandbox/host_path.h"
 #include "sandbox/landlock.h"
 #include "text/json_write.h"
 
@@ -69,12 +69,10 @@ std::expected<std::string, int> plain_path(std::string_view path, Output& output
   std::string out;
   for (const std::string_view part : EachPart(whole, '/')) {
     if (part == "..") {
-      char* found = ::realpath(whole.c_str(), nullptr);
-      const std::string plain = found == nullptr ? "" : found;
-      std::free(found);
+      const std::string plain = sandbox::real_path(whole);  // as it is where nothing is there
       return std::unexpected(usage_error(
           format("--path {} has a ..", quoted(path)),
-          plain.empty() ? "write the path without it" : format("write --path {}", quoted(plain)),
+          plain == whole ? "write the path without it" : format("write --path {}", quoted(plain)),
           output));
     }
     if (!part.empty() && part != ".") out += format("/{}", part);
