@@ -257,6 +257,11 @@ TEST(PinDiff, APackageIsComparedWithoutACommand) {
   EXPECT_EQ(named.texts.front().what, "command");
 }
 
+TEST(PinDiff, AnotherLineOfNoCharactersIsShown) {
+  const std::string odd(300, '\x80');
+  EXPECT_NE(text_diff(odd + "a", odd + "b", "  "), "");
+}
+
 TEST(PinDiff, AnInterpreterIsComparedWhereBothHaveOne) {
   Pin before = sample();
   Pin after = sample();

@@ -66,7 +66,7 @@ bool is_inside_character(std::string_view text, std::size_t at) {
 std::string window(std::string_view line, std::size_t from, std::size_t to) {
   std::size_t begin = from > context ? from - context : 0;
   std::size_t end = std::min(line.size(), to + context);
-  while (is_inside_character(line, begin)) --begin;
+  while (begin > 0 && is_inside_character(line, begin)) --begin;
   while (is_inside_character(line, end)) ++end;
   return format("{}{}{}", begin > 0 ? "..." : "", line.substr(begin, end - begin),
                 end < line.size() ? "..." : "");
@@ -98,7 +98,7 @@ class Shown {
   void add(std::string_view mark, std::string_view line, std::size_t& room) {
     std::string text = escape_for_terminal(line);
     std::size_t end = std::min(text.size(), room);
-    while (is_inside_character(text, end)) --end;
+    while (end > 0 && is_inside_character(text, end)) --end;
     left_out_ += text.size() - end;
     const bool has_room = room > 0;
     room -= std::min(room, end + 1);
