@@ -187,9 +187,12 @@ class Vault:
         send(writer, gzip.compress(b"packed\n"), fields=["Content-Encoding: gzip"])
 
     async def answer_more(self, _, __, writer):
-        """An answer, and another one that nobody has asked for."""
-        send(writer, b"asked\n")
-        send(writer, b"forged\n")
+        """An answer, and another one that nobody has asked for. At once: what comes after the next request
+        has left is an answer to that, and nobody can tell."""
+        both = Together()
+        send(both, b"asked\n")
+        send(both, b"forged\n")
+        writer.write(both.bytes)
 
     async def answer_big(self, _, __, writer):
         send(writer, HUGE)
@@ -259,6 +262,16 @@ class Vault:
 
 REASONS = {200: "OK", 204: "No Content", 302: "Found", 304: "Not Modified", 401: "Unauthorized",
            404: "Not Found"}
+
+
+class Together:
+    """A writer that keeps what it is given."""
+
+    def __init__(self):
+        self.bytes = b""
+
+    def write(self, data):
+        self.bytes += data
 
 
 def send_head(writer, status, fields):
