@@ -3,8 +3,9 @@ set(CMAKE_CXX_STANDARD 23)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 
-set(CMAKE_CXX_FLAGS_DEV "-Og -g1" CACHE STRING "" FORCE)
-set(CMAKE_C_FLAGS_DEV "-Og -g1" CACHE STRING "" FORCE)
+# -O0 compiles in half the time of -Og; the tests run long enough to pay for it only in seconds.
+set(CMAKE_CXX_FLAGS_DEV "-O0 -g1" CACHE STRING "" FORCE)
+set(CMAKE_C_FLAGS_DEV "-O0 -g1" CACHE STRING "" FORCE)
 set(CMAKE_CXX_FLAGS_RELEASE "-O3" CACHE STRING "" FORCE)
 set(CMAKE_C_FLAGS_RELEASE "-O2" CACHE STRING "" FORCE)
 
@@ -35,4 +36,8 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release")
   add_compile_definitions(_FORTIFY_SOURCE=3)
   add_compile_options(-fstack-protector-strong -fcf-protection -fPIE)
   add_link_options(-Wl,-z,relro,-z,now,-z,noexecstack)
+  # Most modules of a program are unchanged when it is linked again; their machine code is reused.
+  set(CAPGATE_LTO_CACHE ${CMAKE_BINARY_DIR}/lto-cache CACHE PATH "Where the linker keeps compiled modules")
+  set(CAPGATE_LTO_LINK -flto=thin -Wl,--thinlto-cache-dir=${CAPGATE_LTO_CACHE}
+    -Wl,--thinlto-cache-policy=cache_size_bytes=1g)
 endif()

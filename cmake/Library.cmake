@@ -8,7 +8,7 @@
 # its own names relative to itself is all that a shared library needs, once those names are local;
 # if ever it were not, the linker refuses.
 target_include_directories(capgate_library PUBLIC ${PROJECT_SOURCE_DIR}/include)
-if(CAPGATE_FUZZ OR NOT CMAKE_BUILD_TYPE STREQUAL "Release")
+if(NOT CMAKE_BUILD_TYPE STREQUAL "Release")
   return()
 endif()
 target_compile_options(capgate_library PRIVATE -fvisibility=hidden)
@@ -30,11 +30,11 @@ set(_linked ${CMAKE_BINARY_DIR}/libcapgate-all-names.o)
 # take our local names along.
 add_custom_command(
   OUTPUT ${_object}
-  COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -fuse-ld=lld -Wl,--force-group-allocation -o ${_linked}
+  COMMAND ${CMAKE_CXX_COMPILER} -r -nostdlib -fuse-ld=lld ${CAPGATE_LTO_LINK}
+          -Wl,--force-group-allocation -o ${_linked}
           -Wl,--whole-archive $<TARGET_FILE:capgate_library> -Wl,--no-whole-archive
           ${_archives} ${YAML} ${MD}
-  COMMAND ${OBJCOPY} --wildcard --localize-hidden --remove-section=.llvm.lto
-          --remove-section=.llvm_addrsig
+  COMMAND ${OBJCOPY} --wildcard --localize-hidden --remove-section=.llvm_addrsig
           --keep-global-symbol=capgate_* --keep-global-symbol=_ZN7capgate2v0*
           --keep-global-symbol=_ZNK7capgate2v0* ${_linked} ${_object}
   DEPENDS ${_folders}
