@@ -135,7 +135,8 @@ class Egress(FixtureCase):
                  f"{HOME}/egress.token", "--json"]
         command = ["/usr/bin/unshare", "--net", "--", "/bin/sh", "-c", 'ip link set lo up && exec "$@"', "sh",
                    *self.stage.command(words)]
-        process = subprocess.Popen(command, env=self.stage.environment(), stdout=subprocess.PIPE)
+        with open(os.path.join(self.stage.root, "egress.log"), "wb") as log:
+            process = subprocess.Popen(command, env=self.stage.environment(), stdout=subprocess.PIPE, stderr=log)
         self.addCleanup(self.end, process)
         return process
 
