@@ -2,7 +2,7 @@
 
     config = clients_lab.read_config("claude_desktop_config.json")
     answer = clients_lab.talk(config["files"], clients_lab.SDK_1, [clients_lab.call("read", path="/x")],
-                              uid=12345, env={"HOME": home})
+                              uid=launch.ORDINARY, env={"HOME": home})
 
 Every server is started with exactly the `command`, `args` and `env` of its entry, as the client of
 that file would do it. `through` are words that start the client somewhere else, as those of a lab's

@@ -16,6 +16,7 @@ import unittest
 
 import launch
 
+TIER = "full"
 SOURCES = os.path.join(launch.ROOT, "tests/e2e/vm")
 PLACE = os.path.join(launch.ROOT, ".deps/vm")
 BUSYBOX = "/usr/bin/busybox"
@@ -91,7 +92,7 @@ def build_root(place):
             os.path.join(SOURCES, "probe.c"), "-o", os.path.join(programs, "probe"))
     with open(os.path.join(place, "etc/passwd"), "w", encoding="utf-8") as accounts:
         accounts.write("root:x:0:0::/root:/bin/sh\n"
-                       f"user:x:{launch.ORDINARY}:{launch.ORDINARY}::/home/user:/bin/sh\n")
+                       f"user:x:{launch.FIRST_ORDINARY}:{launch.FIRST_ORDINARY}::/home/user:/bin/sh\n")
     for name in ("library", "network", "init"):
         shutil.copy(os.path.join(SOURCES, name), place)
     os.chmod(os.path.join(place, "init"), 0o755)
