@@ -7,6 +7,8 @@ import os
 import pathlib
 import re
 
+# The worker's message in a test that it interrupts.
+ENDED_BY_RUNNER = "the runner ended this test"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -67,6 +69,9 @@ class JobRecord:
             trouble = f"the test process ended with {status}"
         if trouble and self.current:
             self._fail(self.current, f"{trouble}\n---- printed ----\n{log[-8000:]}")
+        for each in self.outcomes.values():
+            if trouble and ENDED_BY_RUNNER in each.text:
+                each.text += f"\n{trouble}"
         for record in self._fixtures:
             self._add_fixture(record)
         for name in self.ids:

@@ -22,8 +22,8 @@ import unittest
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 HANDLED = {signal.SIGCHLD, signal.SIGTERM}
-# Processes of a killed sandbox need a moment to end by themselves.
-SECONDS_TO_END = 5
+# Processes of a killed sandbox need a moment to end by themselves. The tests of the runner are shorter.
+SECONDS_TO_END = float(os.environ.get("CAPGATE_TEST_GRACE", 5))
 # Cleanups of an interrupted test: they remove cgroups, mounts and daemons.
 SECONDS_TO_CLEAN_UP = 20
 OUTPUT_LIMIT = 64 * 1024
