@@ -1,4 +1,6 @@
-"""Finds and removes what killed jobs leave on the machine: mounts, network namespaces, cgroups."""
+"""Finds and removes what killed jobs leave on the machine: mounts, cgroups, files.
+
+Their network namespaces have no names: they end with the processes."""
 
 import contextlib
 import os
@@ -7,7 +9,6 @@ import shutil
 import subprocess
 
 CGROUPS = "/sys/fs/cgroup"
-NETWORKS = "/run/netns"
 # Cgroups of capgate and of the tests end with the id of the process that made them.
 OWN_CGROUP = re.compile(r"capgate(?:-[a-z0-9]+)*?-(\d+)(?:-\d+)?")
 
@@ -24,36 +25,28 @@ def cgroups():
             if OWN_CGROUP.fullmatch(os.path.basename(at))]
 
 
-def networks():
-    return os.listdir(NETWORKS) if os.path.isdir(NETWORKS) else []
-
-
 def maker_is_gone(cgroup):
     number = OWN_CGROUP.fullmatch(os.path.basename(cgroup))[1]
     return not os.path.exists(f"/proc/{number}")
 
 
 class Watch:
-    """Knows what was there before the run; `remove` takes away the rest. Other runs may be at work on
-    the machine: a cgroup whose maker still lives stays."""
+    """Knows what was there before the run. Other runs may be at work on the machine: cgroups are
+    removed only after jobs were killed, and only if the process that made them is gone."""
 
     def __init__(self, directory):
         self._directory = directory
         self._cgroups = set(cgroups())
-        self._networks = set(networks())
 
-    def remove(self):
-        """What was left behind and is removed now."""
-        return self._unmount() + self._remove_cgroups() + self._report_networks()
-
-    def _unmount(self):
+    def unmount(self):
+        """Mounts in the directory of the run."""
         with open("/proc/self/mountinfo", encoding="utf-8") as file:
             found = mounts_below(self._directory, file.read())
         for point in found:
             subprocess.run(["umount", "--lazy", point], check=False)
         return [f"mount {point}" for point in found]
 
-    def _remove_cgroups(self):
+    def remove_cgroups(self):
         removed = []
         for top in cgroups():
             if top in self._cgroups or not maker_is_gone(top):
@@ -64,10 +57,6 @@ class Watch:
             if not os.path.exists(top):
                 removed.append(f"cgroup {top}")
         return removed
-
-    def _report_networks(self):
-        return [f"network namespace {name}" for name in networks()
-                if name not in self._networks and "capgate" in name]
 
 
 def remove_tree(path):

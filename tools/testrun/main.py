@@ -33,7 +33,9 @@ EXAMPLES = """examples:
 A test is named SUITE/MODULE.CLASS.TEST. CAPGATE and NODE name the programs to test with, as for
 `python3 -m unittest`. Results: build/test-results/last.json. A module or class declares
 RESOURCES = ("docker",) if no other job may use docker meanwhile, RESOURCES = ("alone",) if nothing
-else may run, and TIER = "full" if it runs with --tier full only.
+else may run, and TIER = "full" if it runs with --tier full only. A module declares FIXTURES =
+("npm_servers",) if its first job makes something that other modules use too, and ONE_JOB = True if
+its setUpModule is expensive.
 """
 
 
@@ -86,7 +88,8 @@ def discover(suites):
                 classes.append(schedule.TestClass(
                     suite=suite, module=record["module"], name=record["class"],
                     tests=tuple(record["tests"]), resources=frozenset(record["resources"]),
-                    tier=record["tier"], class_setup=record["class_setup"]))
+                    fixtures=frozenset(record["fixtures"]), tier=record["tier"],
+                    class_setup=record["class_setup"], one_job=record["one_job"]))
     return classes, broken
 
 
@@ -151,7 +154,10 @@ def run(options, classes, report):
                     each.round = number
                     outcomes.append(each)
         finally:
-            trouble = shared.close() + watch.remove()
+            trouble = shared.close() + watch.unmount()
+            if machine.killed:
+                for line in watch.remove_cgroups():
+                    report.line(f"removed {line}")
     if trouble:
         outcomes.append(records.Outcome("run-tests (left behind)", records.FAILED, 0.0, "\n".join(trouble)))
     if not machine.interrupted:

@@ -21,6 +21,7 @@ class Outcome:
         self.seconds = seconds
         self.text = text
         self.round = round_number
+        self.notes = []  # lines `note: ...` that it printed
 
     def as_json(self):
         record = {"id": self.name, "outcome": self.outcome, "seconds": self.seconds}
@@ -55,6 +56,7 @@ class JobRecord:
         elif record["event"] == "end":
             self.current = None
             self.outcomes[name] = Outcome(name, record["outcome"], record["seconds"], record["text"])
+            self.outcomes[name].notes = record["notes"]
             self.spent[name] = record["spent"]
         elif record["event"] == "fixture":
             self._fixtures.append(record)

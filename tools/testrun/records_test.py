@@ -11,7 +11,7 @@ DONE = {"event": "done", "status": 0, "left": []}
 
 def end(test, outcome=PASSED, text=""):
     return {"event": "end", "id": f"m_test.C.{test}", "outcome": outcome, "seconds": 1.0, "spent": 2.0,
-            "text": text}
+            "text": text, "notes": []}
 
 
 class Jobs(unittest.TestCase):

@@ -65,6 +65,8 @@ class Report:
             self.line(f"\n{self._colour(31, '==== FAILED')} {each.name}\n{each.text.rstrip()}")
         self._slowest(outcomes)
         self._skips(outcomes)
+        for note in dict.fromkeys(note for each in outcomes for note in each.notes):
+            self.line(note)
         if failed:
             self.line("\nfailed:")
             for name, times in sorted(collections.Counter(each.name for each in failed).items()):

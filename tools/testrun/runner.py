@@ -95,11 +95,13 @@ class Runner:
         self._settings = settings
         self._report = report
         self._number = 0
+        self._made = frozenset()  # fixtures
         self._selector = selectors.DefaultSelector()
         self.running = []
         self.pending = []
         self.spent = {}
         self.interrupted = False
+        self.killed = False  # a job was ended before its end
         self._wakeup, wakeup_end = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
         self._selector.register(self._wakeup, selectors.EVENT_READ)
@@ -108,7 +110,7 @@ class Runner:
 
     def _interrupt(self, *_):
         """The second signal kills jobs that still clean up."""
-        self.interrupted = True
+        self.interrupted = self.killed = True
         self.pending.clear()
         for each in self.running:
             each.ask_to_end("the run was interrupted")
@@ -130,7 +132,8 @@ class Runner:
 
     def _start_jobs(self):
         while len(self.running) < self._settings.slots:
-            job = schedule.take_next(self.pending, [each.job for each in self.running])
+            job = schedule.take_next(self.pending, [each.job for each in self.running],
+                                     self._made)
             if job is None:
                 return
             used = {each.slot for each in self.running}
@@ -157,6 +160,7 @@ class Runner:
             with contextlib.suppress(KeyError):
                 self._selector.unregister(fd)
         outcomes = each.finish()
+        self._made |= each.job.fixtures
         self.spent.update(each.record.spent)
         self._report.finished(each.job, outcomes, time.monotonic() - each.start)
         return outcomes
@@ -164,4 +168,5 @@ class Runner:
     def _end_late_jobs(self):
         for each in self.running:
             if time.monotonic() > each.deadline:
+                self.killed = True
                 each.ask_to_end(f"no end after {self._settings.timeout:.0f} s")

@@ -25,7 +25,7 @@ class Ends(unittest.TestCase):
             with self.subTest(number=number):
                 self.assertEqual(number, 1)
     def test_passes(self):
-        pass
+        print("note: kernel 1.2")
     def test_skips(self):
         self.skipTest("no reason")
 
@@ -105,6 +105,7 @@ class RunnerCase(unittest.TestCase):
                                    place=self.place / "run")
         outcomes = runner.Runner(settings, Silent(on_state)).run(jobs)
         self.assertEqual(os.listdir(self.place / "run"), [])
+        self.notes = [note for each in outcomes for note in each.notes]
         return {each.name.removeprefix("e2e/some_test."): (each.outcome, each.text) for each in outcomes}
 
 
@@ -112,6 +113,7 @@ class Outcomes(RunnerCase):
     def test_each_test_has_its_outcome_and_a_failure_what_was_printed(self):
         seen = self.run_classes(["Ends"])
         self.assertEqual(seen["Ends.test_passes"], (records.PASSED, ""))
+        self.assertEqual(self.notes, ["note: kernel 1.2"])
         self.assertEqual(seen["Ends.test_skips"], (records.SKIPPED, "no reason"))
         self.assertEqual(seen["Ends.test_fails"][0], records.FAILED)
         for text in ("on purpose", "printed by the test", "printed by a child"):

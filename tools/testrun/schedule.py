@@ -2,7 +2,8 @@
 
 A class or its module names what it needs for itself in RESOURCES, for example ("docker",): two jobs
 with the same name never run at the same time. A job with the resource "alone" runs while nothing
-else does.
+else does. FIXTURES names what the first job that needs it makes for all others, for example an
+installation of packages: until that job has ended, other jobs that need it wait and others run.
 """
 
 import dataclasses
@@ -27,8 +28,10 @@ class TestClass:
     name: str
     tests: tuple
     resources: frozenset = frozenset()
+    fixtures: frozenset = frozenset()
     tier: str = "test"
     class_setup: bool = False
+    one_job: bool = False  # the classes of its module stay together: setUpModule is expensive
     complete: bool = True  # all of its tests are to run
 
     def ids(self):
@@ -42,6 +45,7 @@ class Job:
     ids: tuple
     resources: frozenset
     seconds: float
+    fixtures: frozenset = frozenset()
 
     def title(self):
         module, rest = self.names[0].split(".", 1)
@@ -60,10 +64,12 @@ def make_jobs(classes, durations):
     jobs, bundle = [], []
     for each in classes:
         seconds = expected_seconds(each.ids(), durations)
-        if bundle and (seconds is None or not fits(bundle, each, seconds)):
+        if bundle and not fits(bundle, each, seconds):
             jobs.append(job_of(bundle))
             bundle = []
-        if seconds is None:
+        if each.one_job:
+            bundle.append((each, UNKNOWN_SECONDS if seconds is None else seconds))
+        elif seconds is None:
             jobs.append(job_of([(each, UNKNOWN_SECONDS)]))
         elif seconds > SPLIT_SECONDS and len(each.tests) > 1 and not each.class_setup:
             jobs += split(each, durations)
@@ -73,10 +79,14 @@ def make_jobs(classes, durations):
 
 
 def fits(bundle, each, seconds):
+    """Whether a class may join the classes of a job."""
     first = bundle[0][0]
+    if (first.suite, first.module) != (each.suite, each.module):
+        return False
+    if each.one_job:
+        return True
     total = sum(spent for _, spent in bundle)
-    same = (first.suite, first.module, first.resources) == (each.suite, each.module, each.resources)
-    return same and total + seconds <= BUNDLE_SECONDS
+    return first.resources == each.resources and seconds is not None and total + seconds <= BUNDLE_SECONDS
 
 
 def names_of(each):
@@ -88,7 +98,8 @@ def job_of(bundle):
     first = bundle[0][0]
     return Job(suite=first.suite, names=tuple(name for each, _ in bundle for name in names_of(each)),
                ids=tuple(name for each, _ in bundle for name in each.ids()),
-               resources=first.resources, seconds=sum(seconds for _, seconds in bundle))
+               resources=frozenset().union(*(each.resources for each, _ in bundle)),
+               seconds=sum(seconds for _, seconds in bundle), fixtures=first.fixtures)
 
 
 def split(each, durations):
@@ -105,26 +116,31 @@ def split(each, durations):
                      sum(seconds for seconds, _ in part))]) for part in parts]
 
 
-def take_next(pending, running):
-    """Removes the job that is to start now from `pending` and returns it, or None.
+def take_next(pending, running, made=frozenset()):
+    """Removes the job that is to start now from `pending` and returns it, or None. `made` are the
+    fixtures that exist already.
 
-    The longest goes first. A job that shares a resource counts as long as all jobs that wait for the
-    same one together, because they run one after the other. Jobs that run alone come last: the
+    The longest goes first. A job that shares a resource or makes a fixture counts as long as all jobs
+    that wait for the same one together, because they run after it. Jobs that run alone come last: the
     machine becomes idle for them only once.
     """
     if any(ALONE in job.resources for job in running):
         return None
-    in_use = frozenset().union(*(job.resources for job in running))
+
+    def needs(job):
+        return job.resources | job.fixtures - made
+
+    in_use = frozenset().union(*map(needs, running))
     queues = {}
     for job in pending:
-        for name in job.resources:
+        for name in needs(job):
             queues[name] = queues.get(name, 0) + job.seconds
 
     def weight(job):
-        return max([job.seconds, *(queues[name] for name in job.resources)])
+        return max([job.seconds, *(queues[name] for name in needs(job))])
 
     shared = [job for job in pending if ALONE not in job.resources]
-    free = [job for job in shared if not job.resources & in_use]
+    free = [job for job in shared if not needs(job) & in_use]
     if not shared and not running:
         free = pending
     if not free:

@@ -1,5 +1,6 @@
 """Which jobs are made of test classes, and in which order they start."""
 
+import dataclasses
 import unittest
 
 from testrun.schedule import (BUNDLE_SECONDS, PART_SECONDS, SPLIT_SECONDS, UNKNOWN_SECONDS, Job, TestClass,
@@ -45,6 +46,12 @@ class Jobs(unittest.TestCase):
         one, two = a_class("One"), a_class("Two", resources=frozenset({"docker"}))
         self.assertEqual(self.names([one, two], seconds_of(one, two)), [("m_test.One",), ("m_test.Two",)])
 
+    def test_a_module_with_an_expensive_setup_is_one_job(self):
+        one, two = a_class("One", one_job=True), a_class("Two", one_job=True)
+        other = a_class("Three", module="n_test", one_job=True)
+        self.assertEqual(self.names([one, two, other], seconds_of(one, each=SPLIT_SECONDS)),
+                         [("m_test.One", "m_test.Two"), ("n_test.Three",)])
+
     def test_a_long_class_is_split_and_every_test_is_in_one_part(self):
         tests = tuple(f"test_{number}" for number in range(10))
         long = a_class("Long", *tests)
@@ -87,6 +94,18 @@ class Order(unittest.TestCase):
         self.assertEqual((first.names[0], second.names[0]), ("m_test.D1", "m_test.Other"))
         self.assertIsNone(take_next(pending, [first, second]))
         self.assertEqual(take_next(pending, [second]).names[0], "m_test.D2")
+
+    def test_the_first_job_makes_a_fixture_while_others_that_need_it_wait(self):
+        first, second = (dataclasses.replace(a_job(name, 5), fixtures=frozenset({"npm"})) for name in "AB")
+        pending = [a_job("Other", 9), first, second]
+        self.assertEqual(take_next(pending, []), first, "both count together")
+        self.assertEqual(take_next(pending, [first]).names[0], "m_test.Other")
+        self.assertIsNone(take_next(pending, [first]))
+        self.assertEqual(take_next(pending, [], frozenset({"npm"})), second)
+
+    def test_jobs_share_a_fixture_that_is_made(self):
+        first, second = (dataclasses.replace(a_job(name, 5), fixtures=frozenset({"npm"})) for name in "AB")
+        self.assertEqual(take_next([second], [first], frozenset({"npm"})), second)
 
     def test_a_job_that_runs_alone_waits_for_all_others(self):
         pending = [a_job("Alone", 99, "alone"), a_job("Short", 1)]

@@ -66,7 +66,8 @@ def describe(module_name):
         declared = {*getattr(module, "RESOURCES", ()), *getattr(cls, "RESOURCES", ())}
         yield {"module": module_name, "class": name,
                "tests": list(unittest.defaultTestLoader.getTestCaseNames(cls)),
-               "resources": sorted(declared),
+               "resources": sorted(declared), "fixtures": list(getattr(module, "FIXTURES", ())),
+               "one_job": getattr(module, "ONE_JOB", False),
                "tier": getattr(cls, "TIER", getattr(module, "TIER", "test")),
                "class_setup": is_overridden(cls, "setUpClass")}
 
@@ -121,8 +122,9 @@ class Result(unittest.TestResult):
         texts = list(self._texts)
         if self._outcome == "failed" and (output := printed_since(self._offset)):
             texts.append(f"---- printed ----\n{output}")
+        notes = [line for line in printed_since(self._offset).splitlines() if line.startswith("note: ")]
         emit(self._fd, event="end", id=name, outcome=self._outcome, seconds=round(seconds, 3),
-             spent=round(spent, 3), text="\n".join(texts))
+             spent=round(spent, 3), text="\n".join(texts), notes=notes)
         self._outcome = None
 
     def _note(self, test, outcome, text):
