@@ -5,7 +5,6 @@ Every relay runs as an ordinary user. Only root can read the memory of a process
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -21,6 +20,11 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.append(str(ROOT / "tests/e2e"))
+
+# pylint: disable=wrong-import-position
+import npm_packages  # noqa: E402
+
 BUILD = pathlib.Path(os.environ.get("CAPGATE_BUILD", ROOT / "build/release"))
 CAPGATE = pathlib.Path(os.environ.get("CAPGATE", BUILD / "bin/capgate")).resolve()
 BROKER = pathlib.Path(os.environ.get("BROKER", CAPGATE.parent / "capgate-broker")).resolve()
@@ -368,19 +372,7 @@ PEERS = ("squid", "tinyproxy", "dante", "srt")
 
 def install_srt():
     """srt from npm, once, in .deps/srt, where the end-to-end tests have it too."""
-    source, place = ROOT / "tests/e2e/srt", ROOT / ".deps/srt"
-    place.mkdir(parents=True, exist_ok=True)
-    with open(place / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        wanted, stamp = (source / "package-lock.json").read_text(), place / "installed"
-        if not stamp.exists() or stamp.read_text() != wanted:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(source / name, place)
-            subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=place,
-                           check=True, stdout=sys.stderr, timeout=300)
-            subprocess.run(["chmod", "--recursive", "a+rX", str(place)], check=True)
-            stamp.write_text(wanted)
-    return place
+    return pathlib.Path(npm_packages.install("srt"))
 
 
 # ---- the machine ---------------------------------------------------------------------------------

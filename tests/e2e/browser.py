@@ -24,7 +24,7 @@ import launch
 CHROMIUM = "/usr/bin/chromium"
 SECONDS = 60
 # Of its own: its hundreds of threads must not count for tests of how many a user may have.
-USER = launch.ORDINARY + 1
+USER = launch.ORDINARY + 1000
 # No name leads anywhere, no service of the maker is asked.
 WORDS = ["--headless", "--no-sandbox", "--remote-debugging-pipe", "--disable-gpu",
          "--host-resolver-rules=MAP * ~NOTFOUND", "--no-first-run", "--disable-sync",
@@ -40,7 +40,7 @@ class Browser:
 
     def __enter__(self):
         with contextlib.ExitStack() as stack:
-            self._home = tempfile.mkdtemp(prefix="capgate-browser-", dir="/var/tmp")
+            self._home = tempfile.mkdtemp(prefix="capgate-browser-", dir=launch.PLACE)
             stack.callback(shutil.rmtree, self._home, ignore_errors=True)
             os.chown(self._home, USER, USER)
             ours_in, theirs_out = os.pipe()

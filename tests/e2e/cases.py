@@ -29,12 +29,9 @@ def quoted(path):
 
 
 class Tree:
-    """A temporary directory that everyone may use, removed by `remove`.
+    """A temporary directory that everyone may use, removed by `remove`."""
 
-    It lies outside of /tmp and of every home directory, which mean something to capgate.
-    """
-
-    def __init__(self, place="/var/tmp"):
+    def __init__(self, place=launch.PLACE):
         self.root = tempfile.mkdtemp(prefix="capgate-e2e-", dir=place)
         self._open_to_everyone(self.root, 0o777)
 
@@ -93,7 +90,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.tree = self.make_tree()
 
-    def make_tree(self, place="/var/tmp"):
+    def make_tree(self, place=launch.PLACE):
         tree = Tree(place)
         self.addCleanup(tree.remove)
         return tree

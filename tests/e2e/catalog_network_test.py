@@ -17,6 +17,7 @@ from egress_lab import addresses, postgres_programs
 from run_servers_test import LIST, call, node
 from seal_cases import SealCase, spellings
 
+FIXTURES = ("npm_servers",)
 OFFICIAL = "@modelcontextprotocol/server-"
 
 

@@ -15,6 +15,7 @@ from cases import Case
 from catalog_cases import Box, catalog, read_remedies
 from run_servers_test import BROWSER, LIST, ServerCase, call, node
 
+FIXTURES = ("npm_servers",)
 SOURCES = os.path.join(launch.ROOT, "catalog")
 TEN = {"filesystem", "fetch", "git", "memory", "time", "github", "postgres", "sqlite",
        "brave-search", "puppeteer"}

@@ -2,7 +2,7 @@
 
     config = clients_lab.read_config("claude_desktop_config.json")
     answer = clients_lab.talk(config["files"], clients_lab.SDK_1, [clients_lab.call("read", path="/x")],
-                              uid=12345, env={"HOME": home})
+                              uid=launch.ORDINARY, env={"HOME": home})
 
 Every server is started with exactly the `command`, `args` and `env` of its entry, as the client of
 that file would do it. `through` are words that start the client somewhere else, as those of a lab's
@@ -10,13 +10,12 @@ that file would do it. `through` are words that start the client somewhere else,
 """
 
 import dataclasses
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 
 import launch
+import npm_packages
 import npm_servers
 from cases import stop
 from wrap_cases import parse
@@ -27,36 +26,15 @@ SDK_2 = 2
 CLIENTS = (SDK_1, SDK_2)
 CONVERSATION_SECONDS = 120
 
-INSPECTOR_SOURCE = os.path.join(launch.ROOT, "tests/e2e/inspector")
 INSPECTOR_PLACE = os.path.join(launch.ROOT, ".deps/inspector")
 INSPECTOR = os.path.join(
     INSPECTOR_PLACE, "node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js")
-INSTALL_SECONDS = 300
 
 
 def install_inspector():
-    """Makes the MCP inspector ready, readable by every user. No script of a package runs."""
-    os.makedirs(INSPECTOR_PLACE, exist_ok=True)
-    with open(os.path.join(INSPECTOR_PLACE, "lock"), "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        source = os.path.join(INSPECTOR_SOURCE, "package-lock.json")
-        stamp = os.path.join(INSPECTOR_PLACE, "installed")
-        with open(source, encoding="utf-8") as file:
-            wanted = file.read()
-        if os.path.exists(stamp):
-            with open(stamp, encoding="utf-8") as file:
-                if file.read() == wanted:
-                    return
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(os.path.join(INSPECTOR_SOURCE, name), INSPECTOR_PLACE)
-        # Not `npm ci`: that one demands the builds of optional packages for every other system too.
-        for command in (["npm", "install", "--ignore-scripts", "--no-save", "--no-audit",
-                         "--no-fund"],
-                        ["chmod", "--recursive", "a+rX", INSPECTOR_PLACE]):
-            subprocess.run(command, cwd=INSPECTOR_PLACE, check=True, capture_output=True,
-                           timeout=INSTALL_SECONDS)
-        with open(stamp, "w", encoding="utf-8") as file:
-            file.write(wanted)
+    """Makes the MCP inspector ready, readable by every user."""
+    # Not `npm ci`: that one demands the builds of optional packages for every other system too.
+    npm_packages.install("inspector", command="install")
 
 
 def _start(command, stdin, *, uid, env):

@@ -9,6 +9,7 @@ import launch
 import npm_servers
 from run_cases import RunCase
 
+FIXTURES = ("npm_servers", "inspector")
 FILESYSTEM = "@modelcontextprotocol/server-filesystem/dist/index.js"
 
 

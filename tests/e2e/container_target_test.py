@@ -17,7 +17,7 @@ import unittest
 import launch
 from cases import Case, probe
 from container_origin import GREETING, Origin
-from docker_daemon import BUSYBOX, Daemon, busybox_image
+from docker_daemon import BUSYBOX, Daemon, busybox_image, shared
 from podman_engine import Podman
 
 COMPOSE = os.environ.get("COMPOSE", "/usr/bin/docker-compose")
@@ -176,12 +176,13 @@ class BwrapByUser(BwrapByRoot):
 class Docker(EgressTests, Case):
     """docker, with a broker of root's."""
 
+    RESOURCES = ("docker",)
     target = "docker"
     egress_options = ("--socket-mode", "0666")
 
     @classmethod
     def setUpClass(cls):
-        cls.engine = cls.enterClassContext(Daemon())
+        cls.engine = cls.enterClassContext(shared())
 
     def sandbox(self, artifact, command, stdin=b""):
         prefix = artifact.get("commandPrefix", [])
@@ -199,6 +200,7 @@ class Docker(EgressTests, Case):
 class PodmanTests(EgressTests):
     """podman: egress, and what the flags keep without it."""
 
+    RESOURCES = ("podman",)
     target = "podman"
     starter = 0
 
@@ -323,6 +325,8 @@ class PodmanByUser(PodmanTests, Case):
 class PodmanInOtherHands(Case):
     """An artifact in the hands of the podman that it is not for."""
 
+    RESOURCES = ("podman",)
+
     def compile(self, *options):
         return launch.compile_manifest(launch.server(), "--target", "podman", *options)
 
@@ -348,6 +352,8 @@ sys.stdin.read()
 
 class Compose(Case):
     """The compose file: the broker is a service of its own, and only it has a network."""
+
+    RESOURCES = ("docker",)
 
     @classmethod
     def setUpClass(cls):

@@ -3,6 +3,9 @@
     with Daemon() as daemon:
         daemon.run(artifact, ["cat"], stdin=b"hello")  ->  a finished `docker run FLAGS IMAGE cat`
 
+`shared()` gives the engine that all jobs of a run of tools/run-tests share; without that runner it is
+one of its own. Only tests that declare RESOURCES = ("docker",) use it, one job at a time.
+
 The engine lives in its own mount, network and pid namespaces, so that ending its first process ends
 everything in it. Its cgroups have a name of their own and are removed at the end.
 """
@@ -20,6 +23,7 @@ import tarfile
 import tempfile
 
 import launch
+import shared_fixtures
 
 DOCKER = "/usr/bin/docker"
 BUSYBOX = "/usr/bin/busybox"
@@ -45,7 +49,7 @@ class Daemon:
         self._cgroup = f"capgate-e2e-{os.getpid()}"
 
     def __enter__(self):
-        self.directory = tempfile.mkdtemp(prefix="capgate-docker-", dir="/var/tmp")
+        self.directory = tempfile.mkdtemp(prefix="capgate-docker-", dir=launch.PLACE)
         try:
             self._start()
             self.image = self.import_image(busybox_image())
@@ -144,9 +148,11 @@ class Daemon:
 
     def first_processes(self):
         """Those directly inside the engine's namespaces, by their ids outside: one, if it runs."""
-        pid = self.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
+        return children_of(self.process.pid)
+
+    def describe(self):
+        """What another process needs in order to use the engine: see SharedDaemon."""
+        return {"directory": self.directory, "image": self.image, "pid": self.process.pid}
 
     def _stop(self):
         for child in self.first_processes():
@@ -165,6 +171,38 @@ class Daemon:
     def _remove_cgroups(self):
         for directory in self._cgroup_directories():
             os.rmdir(directory)
+
+
+class SharedDaemon(Daemon):
+    """An engine that another process started and ends. `description` is what `describe` says."""
+
+    def __init__(self, description):
+        super().__init__()
+        self.directory, self.image = description["directory"], description["image"]
+        self._parent = description["pid"]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        """The engine goes on; the containers of this job end with it."""
+        if left := self.command("ps", "--all", "--quiet").split():
+            self.command("rm", "--force", *left)
+            raise RuntimeError(f"containers were left behind: {left}")
+
+    def first_processes(self):
+        return children_of(self._parent)
+
+
+def shared():
+    """The engine of the whole run, or a new one where there is none."""
+    description = shared_fixtures.request("docker")
+    return SharedDaemon(description) if description else Daemon()
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
 
 
 def busybox_image(programs=()):

@@ -8,11 +8,13 @@ import unittest
 
 import launch
 from cases import Case, probe, quoted, service
-from docker_daemon import BUSYBOX, Daemon
+from docker_daemon import BUSYBOX, shared
+
+RESOURCES = ("docker",)
 
 
 def setUpModule():
-    DockerCase.daemon = unittest.enterModuleContext(Daemon())
+    DockerCase.daemon = unittest.enterModuleContext(shared())
 
 
 class DockerCase(Case):

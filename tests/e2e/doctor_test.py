@@ -18,6 +18,8 @@ import unittest
 import launch
 from cases import Case
 
+RESOURCES = ("doctor",)  # each looks for cgroups that any doctor left
+
 CHECKS = ["namespaces", "id-map", "loopback", "private-mounts", "tmpfs", "proc", "pivot",
           "landlock", "seccomp", "listener", "cgroup", "memfd-exec", "any-address", "redirect",
           "broker", "audit", "locked-memory", "broker-tls", "store"]

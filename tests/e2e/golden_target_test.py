@@ -20,7 +20,7 @@ import unittest
 
 import launch
 from cases import Case
-from docker_daemon import Daemon
+from docker_daemon import shared
 from podman_engine import Podman
 
 GOLDEN = os.path.join(launch.ROOT, "tests/golden")
@@ -104,6 +104,8 @@ def with_source(mount, choose):
 class Containers(StandIns):
     """Started as printed: `true` ends at once."""
 
+    RESOURCES = ("docker",)
+
     def assert_all_start(self, engine, pattern):
         for path in goldens(self, pattern, at_least=10):
             artifact = read_json(path)
@@ -117,7 +119,7 @@ class Containers(StandIns):
                 self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_docker(self):
-        with Daemon() as docker:
+        with shared() as docker:
             self.assert_all_start(docker, "docker.json")
 
 
@@ -172,6 +174,7 @@ class Worker(unittest.TestCase):
 
 
 class PodmanByUser(Containers):
+    RESOURCES = ("podman",)
     test_docker = None  # inherited, and done above
 
     def test_podman(self):

@@ -16,6 +16,7 @@ import npm_servers
 from cases import service, started_by_root_and_user
 from run_cases import RunCase, adopt_orphans, allow, cgroups_of, end, python, reap_orphans
 
+FIXTURES = ("npm_servers",)
 PACKAGES = "@modelcontextprotocol/server-"
 NO_LIST = 3
 USAGE = 2

@@ -417,6 +417,7 @@ class Caches(InstallCase):
 class RealRegistry(InstallCase):
     """The registry of npm's own configuration, in a fresh HOME."""
 
+    TIER = "full"
     PACKAGES = {0: ("@modelcontextprotocol/server-memory", "create_entities"),
                 launch.ORDINARY: ("time-mcp", "current_time")}
 

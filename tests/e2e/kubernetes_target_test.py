@@ -2,49 +2,26 @@
 the Pod Security level "restricted", and by what its policies let through."""
 
 import copy
-import fcntl
 import glob
-import hashlib
 import ipaddress
 import json
 import os
-import shutil
 import subprocess
 import unittest
 
 import yaml
 
 import launch
+import npm_packages
 
 GOLDEN = os.path.join(launch.ROOT, "tests/golden")
 SOURCE = os.path.join(launch.ROOT, "tests/e2e/kubernetes")
-PLACE = os.path.join(launch.ROOT, ".deps/kubernetes")
-INSTALL_SECONDS = 300
+PROGRAM = os.path.join(launch.ROOT, ".deps/kubernetes/validate.mjs")
 
 
 def setUpModule():
-    os.makedirs(PLACE, exist_ok=True)
-    with open(os.path.join(PLACE, "lock"), "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _install()
-
-
-def _install():
-    with open(os.path.join(SOURCE, "package-lock.json"), "rb") as file:
-        wanted = hashlib.sha256(file.read()).hexdigest()
-    stamp = os.path.join(PLACE, "installed")
-    shutil.copy(os.path.join(SOURCE, "validate.mjs"), PLACE)
-    if os.path.exists(stamp):
-        with open(stamp, encoding="utf-8") as file:
-            if file.read() == wanted:
-                return
-        os.unlink(stamp)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(os.path.join(SOURCE, name), PLACE)
-    subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--silent"],
-                   cwd=PLACE, check=True, timeout=INSTALL_SECONDS)
-    with open(stamp, "w", encoding="utf-8") as file:
-        file.write(wanted)
+    place = npm_packages.install("kubernetes")
+    npm_packages.add_program(os.path.join(SOURCE, "validate.mjs"), place)
 
 
 def cases():
@@ -58,7 +35,7 @@ def cases():
 
 def refusals(objects):
     """For each object what its schema says against it, or None."""
-    done = subprocess.run([launch.NODE, os.path.join(PLACE, "validate.mjs")], check=True,
+    done = subprocess.run([launch.NODE, PROGRAM], check=True,
                           input=json.dumps(objects), capture_output=True, text=True,
                           timeout=launch.SECONDS)
     return json.loads(done.stdout)

@@ -14,8 +14,13 @@ NODE = os.path.realpath(os.environ.get("NODE", "/usr/bin/node"))
 PYTHON = "/usr/bin/python3"
 BWRAP = "/usr/bin/bwrap"
 
-# An ordinary user without an entry in /etc/passwd. Attacks outside a sandbox run as this one.
-ORDINARY = 12345
+# An ordinary user without an entry in /etc/passwd. Attacks outside a sandbox run as this one. Each
+# worker of tools/run-tests has one of its own: the kernel counts processes and more per user.
+FIRST_ORDINARY = 12345
+ORDINARY = int(os.environ.get("CAPGATE_TEST_UID", FIRST_ORDINARY))
+# Where tests make their directories: outside of /tmp and of every home directory, which mean
+# something to capgate. tools/run-tests gives each job a place that it removes afterwards.
+PLACE = os.environ.get("CAPGATE_TEST_PLACE", "/var/tmp")
 # Above every descriptor that an artifact names.
 FIRST_FREE_FD = 64
 SECONDS = 30

@@ -24,6 +24,9 @@ from egress_lab import addresses
 from run_servers_test import node
 from secret_github_test import TOKEN, descendants, read
 
+TIER = "full"  # packages come from a public registry
+FIXTURES = ("npm_servers", "inspector")
+ONE_JOB = True  # several people install packages before the first test
 INSTALL_SECONDS = 300
 DESKTOP = ".config/Claude/claude_desktop_config.json"
 CURSOR = ".cursor/mcp.json"

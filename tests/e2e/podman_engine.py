@@ -19,6 +19,7 @@ from docker_daemon import busybox_image
 CGROUPS = "/sys/fs/cgroup"
 CAP_SYS_RESOURCE = 24
 IMAGE = "localhost/e2e:1"
+SUB_IDS = 65536
 
 # crun refuses a v2 hierarchy that is mounted beside those of v1.
 HOLD = """
@@ -46,7 +47,8 @@ class Podman:
         self._cgroup = f"capgate-e2e-podman-{os.getpid()}-{uid}"
 
     def __enter__(self):
-        self.directory = tempfile.mkdtemp(prefix="capgate-podman-", dir="/var/tmp")
+        # Podman refuses a --runroot of more than 50 characters.
+        self.directory = tempfile.mkdtemp(prefix="pod-", dir=launch.PLACE)
         try:
             self._make_places()
             self._hold_namespace()
@@ -106,7 +108,7 @@ class Podman:
         self._write("etc/passwd", f"{users}capgate-e2e:x:{launch.ORDINARY}:{launch.ORDINARY}::"
                                   f"{self._at('home')}:/bin/sh\n")
         for name in ("subuid", "subgid"):
-            self._write(f"etc/{name}", "capgate-e2e:200000:65536\n")
+            self._write(f"etc/{name}", f"capgate-e2e:{first_sub_id()}:{SUB_IDS}\n")
         for name in ("home", "runtime", "storage", "state"):
             os.mkdir(self._at(name), 0o700)
             os.chown(self._at(name), self.uid, self.uid)
@@ -150,6 +152,11 @@ class Podman:
     def _remove_cgroups(self):
         for directory in self._cgroup_directories():
             os.rmdir(directory)
+
+
+def first_sub_id():
+    """The range of each ordinary user of the tests is its own."""
+    return 200000 + (launch.ORDINARY - launch.FIRST_ORDINARY) * SUB_IDS
 
 
 def has_capability(number):

@@ -148,6 +148,7 @@ def make_x11_directory():
 
 @started_by_root_and_user
 class Display(IpcCase):
+    RESOURCES = ("x11",)  # the directory of its sockets has one name for all
     command = ["/usr/bin/xdpyinfo"]
 
     @classmethod

@@ -14,7 +14,7 @@ import unittest
 import launch
 from cases import stop
 from container_target_test import GREETING, origin, request
-from docker_daemon import BUSYBOX, Daemon
+from docker_daemon import BUSYBOX, shared
 from podman_engine import CAP_SYS_RESOURCE, Podman, has_capability
 from run_cases import RunCase, adopt_orphans, allow, python, reap_orphans
 
@@ -350,6 +350,8 @@ class BwrapTests(EngineTests):
 
 
 class Doctor(unittest.TestCase):
+    RESOURCES = ("doctor",)
+
     def test_it_names_the_engines_that_are_installed(self):
         engines = json.loads(launch.capgate("doctor", "--json").stdout)["engines"]
         self.assertEqual(list(engines), ["bwrap", "docker", "podman"])
@@ -449,12 +451,13 @@ class LimitTests:
 
 
 class DockerTests(ContainerTests):
+    RESOURCES = ("docker",)
     engine = "docker"
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.lab = cls.enterClassContext(Daemon())
+        cls.lab = cls.enterClassContext(shared())
         cls.image = cls.lab.image
         cls.socket = cls.lab.client()[-1]
         # As a member of the group that may use it.
@@ -485,6 +488,7 @@ class DockerByUser(DockerTests, LimitTests, RunCase):
 
 
 class PodmanTests(ContainerTests):
+    RESOURCES = ("podman",)
     engine = "podman"
     not_found = 1  # which podman's init says
 

@@ -14,6 +14,7 @@ import launch
 import npm_servers
 from cases import Case
 
+FIXTURES = ("npm_servers",)
 MANIFESTS = os.path.join(npm_servers.SOURCE, "manifests")
 BROWSER = "/usr/bin/chromium"
 CONVERSATION_SECONDS = 120

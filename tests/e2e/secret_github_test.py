@@ -12,6 +12,7 @@ import npm_servers
 from egress_cases import Run
 from seal_cases import SealCase, open_lab
 
+FIXTURES = ("npm_servers",)
 API = "net:connect:api.github.com:443"
 TOKEN = "GITHUB_PERSONAL_ACCESS_TOKEN"
 PIECE = 1 << 22  # of memory, in bytes

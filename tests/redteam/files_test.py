@@ -5,7 +5,7 @@ import socket
 import stat
 import unittest
 
-from redteam import (FILTER, HIDDEN, READ_ONLY, Redteam, canary, started_by_root_and_user)
+from redteam import (FILTER, HIDDEN, ORDINARY, READ_ONLY, Redteam, canary, started_by_root_and_user)
 
 # Where it exists, the host runs or trusts it later.
 PROTECTED = [".git/config", ".git/hooks/pre-commit", ".mcp.json", ".vscode/settings.json",
@@ -48,7 +48,7 @@ class Undeclared(Redteam):
         """The control of the tests above: a grant is a grant, also for root."""
         self.assert_open(self.inside(f"create={self.work}/new", allow=[f"fs:write:{self.work}"]))
         info = os.stat(self.tree.path("work/new"))
-        self.assertEqual((info.st_uid, stat.S_ISREG(info.st_mode)), (12345, True))
+        self.assertEqual((info.st_uid, stat.S_ISREG(info.st_mode)), (ORDINARY, True))
 
     def test_no_detour_leads_out_of_a_grant(self):
         """Links and dots inside a granted directory, and the magic links of /proc."""

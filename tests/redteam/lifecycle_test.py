@@ -197,6 +197,7 @@ class Refusals(Redteam):
 class Leftovers(Redteam):
     """Mounts, control groups, temporary files and processes, on every way out."""
 
+    RESOURCES = ("alone",)  # looks at the whole machine
     PLACES = ["/tmp", "/var/tmp", "/run", "/dev/shm", "/run/user"]
 
     def traces(self):
