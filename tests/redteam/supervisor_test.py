@@ -38,7 +38,7 @@ class Supervisor(Redteam):
         return self.start(self.sandboxed(["/usr/bin/python3", "-c", script], allow, options),
                           **more)
 
-    def ends(self, process, seconds=15):
+    def ends(self, process, seconds=launch.SECONDS):
         """Whether it ends although nobody reads what it writes."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
