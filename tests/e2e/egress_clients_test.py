@@ -14,7 +14,9 @@ from egress_lab import addresses, postgres_programs
 from run_languages_test import JAVA, java_settings
 
 BUILD_SECONDS = 240
-CURL = ["/usr/bin/curl", "-sS", "--max-time", "5"]
+# Every client waits for 25 s: a connection that hangs is then ended by the test and not by the
+# client, whose timeout would look like a refusal.
+CURL = ["/usr/bin/curl", "-sS", "--max-time", "25"]
 REPORT = ["-w", "\n%{url} %{http_code}\n"]
 
 ALLOWED = "https://api.example.test/"
@@ -76,7 +78,7 @@ class Matrix(EgressCase):
         grants = [PLAIN if plain else API, *self.reads, *allow]
         run = self.inside([*command, *urls], grants, env=env)
         self.assertEqual(statuses(run.output, urls), ["200"] + ["error"] * len(refused), run)
-        self.assertLessEqual(len(self.lab.web_log()) - answered, 1, "the origins saw more")
+        self.assertEqual(len(self.lab.web_log()) - answered, 1, "requests that origins answered")
         run.assert_line(event="connect", host="api.example.test", verdict="allowed",
                         rule=grants[0])
         run.assert_line(event="close")
@@ -142,12 +144,11 @@ class Protocols(EgressCase):
             self.assertEqual(file.read(), bytes(range(256)) * 16384)
 
     def websocket(self, host, port, **tls):
-        order = {"to": [host, port], "until": 4,
-                 "send": f"GET /socket HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n"
-                 "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                 "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
-                 "then": ["ping"], **tls}
-        return {**order, "until": 1 << 16, "seconds": 1}
+        return {"to": [host, port], "until": "ping",
+                "send": f"GET /socket HTTP/1.1\r\nHost: {host}\r\nConnection: Upgrade\r\n"
+                "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n",
+                "then": ["ping"], **tls}
 
     def test_an_upgraded_connection_carries_anything(self):
         for order in (self.websocket("api.example.test", 443,
@@ -184,7 +185,7 @@ class Protocols(EgressCase):
         self.assertEqual(self.lab.web_log(), answered)
 
     def test_datagrams(self):
-        orders = [{"to": [host, 7000], "udp": True, "send": "datagram", "seconds": 2}
+        orders = [{"to": [host, 7000], "udp": True, "send": "datagram"}
                   for host in (addresses.RAW, addresses.RAW6)]
         self.talk_outside(*orders)
         self.lab.far.clear()
@@ -311,7 +312,7 @@ class Database(EgressCase):
     def psql(self, mode, host="db.example.test", port=5432):
         return [f"{self.PROGRAMS}/psql", "-X", "-At", "-c", "select 6 * 7, ssl from pg_stat_ssl "
                 "where pid = pg_backend_pid()",
-                f"host={host} port={port} user=lab dbname=postgres connect_timeout=5 "
+                f"host={host} port={port} user=lab dbname=postgres connect_timeout=25 "
                 f"sslmode={mode} sslrootcert={self.lab.ca} gssencmode=disable"]
 
     def test_with_and_without_tls(self):

@@ -1,12 +1,15 @@
 """capgate egress, and capgate-init forward in sandboxes that capgate did not make."""
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
+import select
 import signal
 import socket
 import stat
+import time
 import unittest
 
 import launch
@@ -186,10 +189,8 @@ class Forwarding(ServiceCase):
                 self.assertTrue(run.said.startswith("capgate-init: "), run)
 
     def test_another_broker_takes_over(self):
-        with open(f"/proc/{self.service.pid}/task/{self.service.pid}/children",
-                  encoding="ascii") as file:
-            (broker,) = file.read().split()
-        os.kill(int(broker), signal.SIGKILL)
+        (broker,) = children_of(self.service.pid)
+        os.kill(broker, signal.SIGKILL)
         self.assertIn(b"another one takes over", self.service.stderr.readline())
         run = self.curl("-x", f"http://{PROXY}", self.url(self.web))
         self.assertEqual(run.output, "hello from the origin", run)
@@ -203,8 +204,7 @@ class Forwarding(ServiceCase):
             client.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode())
             self.assertTrue(client.recv(1000).startswith(b"HTTP/1.1 200 "))
             self.service.terminate()
-            while is_served(self.socket):
-                pass
+            wait_until(self, lambda: not is_served(self.socket))
             client.sendall(b"still there")
             self.assertEqual(client.recv(1000), b"still there")
         run = Run(self, launch.finish(self.service), self.audit)
@@ -212,6 +212,18 @@ class Forwarding(ServiceCase):
         run.assert_line(event="close", port=self.echo.port, reason="closed")
         run.assert_line(event="end")
         self.assertFalse(os.path.exists(self.directory), "what it made it has removed")
+
+
+def wait_until(case, condition):
+    end = time.monotonic() + launch.SECONDS
+    while not condition():
+        case.assertLess(time.monotonic(), end)
+        time.sleep(0.01)
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return [int(word) for word in file.read().split()]
 
 
 def is_served(path):
@@ -223,12 +235,27 @@ def is_served(path):
             return False
 
 
+@contextlib.contextmanager
+def open_pidfd(pid):
+    """A descriptor of a process, readable when the process has ended."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        yield pidfd
+    finally:
+        os.close(pidfd)
+
+
 @started_by_root_and_user
 class Places(ServiceCase):
     def test_what_a_killed_one_left_is_replaced(self):
         first, _ = self.serve()
-        first.kill()
-        first.wait()
+        (broker,) = children_of(first.pid)
+        with open_pidfd(broker) as ended:
+            first.kill()
+            first.wait()
+            # The kernel kills the broker only after that. Until then it holds the socket and the
+            # log, and a second service is right to refuse.
+            self.assertTrue(select.select([ended], [], [], launch.SECONDS)[0], "the broker lives on")
         self.assertEqual(sorted(os.listdir(self.directory)), ["capgate-init", "egress.sock"])
         second, _ = self.serve()
         run = self.curl("-x", f"http://{PROXY}", self.url(self.web))

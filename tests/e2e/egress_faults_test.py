@@ -30,8 +30,8 @@ def setUpModule():
     open_lab()
 
 
-def wait_until(condition, seconds=5):
-    end = time.monotonic() + seconds
+def wait_until(condition):
+    end = time.monotonic() + launch.SECONDS
     while not condition():
         if time.monotonic() > end:
             return False
@@ -121,6 +121,7 @@ class AuditFile(Asking):
         self.assertEqual(len(allowed), opened)
 
     def test_lines_are_chained_and_tell_the_whole_flow(self):
+        start = time.monotonic()
         run = self.inside([launch.PYTHON, "-I", "-c", ASKER], [STUB],
                           stdin=b"stub.example.test 80\nvictim.test 80\n")
         self.assertEqual(run.output, "got True\nerror gaierror\n", run)
@@ -129,8 +130,8 @@ class AuditFile(Asking):
         closed = run.assert_line(event="close", flow=opened["flow"])
         self.assertEqual((opened["rule"], opened["address"], opened["serverName"]),
                          (STUB, addresses.STUB, "stub.example.test"))
-        self.assertEqual((closed["sent"] > 40, closed["received"] > 40, closed["ms"] < 5000),
-                         (True, True, True))
+        self.assertEqual((closed["sent"] > 40, closed["received"] > 40), (True, True))
+        self.assertLessEqual(closed["ms"], 1000 * (time.monotonic() - start), "longer than the run")
         denied = run.assert_denied(event="dns", host="victim.test")
         self.assertEqual(denied["reason"], "no-rule")
         self.assertEqual([run.lines[0]["event"], run.lines[-1]["event"]], ["start", "end"])
@@ -141,9 +142,9 @@ class AuditFile(Asking):
 
 class Stderr(EgressCase):
     def test_a_denial_is_told_once_for_each_destination(self):
-        orders = [{"to": ["api.example.test", 9000], "seconds": 1},
-                  {"to": [addresses.VICTIM, 443], "seconds": 1, "send": "x"},
-                  {"to": ["victim.test", 80], "seconds": 1}] * 4
+        orders = [{"to": ["api.example.test", 9000]},
+                  {"to": [addresses.VICTIM, 443], "send": "x"},
+                  {"to": ["victim.test", 80]}] * 4
         run, _ = self.talk_inside(*orders, allow=[API])
         for destination in ("api.example.test:9000", f"{addresses.VICTIM}:443", "victim.test"):
             told = [line for line in run.said.splitlines() if destination in line]
@@ -158,8 +159,7 @@ class Stderr(EgressCase):
         self.assertEqual(sum(line.get("count", 1) for line in refused), 4, run)
 
     def test_foreign_text_is_escaped(self):
-        order = {"to": ["api.example.test", 443], "send": request("evil\x1b[31m.test"),
-                 "seconds": 1}
+        order = {"to": ["api.example.test", 443], "send": request("evil\x1b[31m.test")}
         run, _ = self.talk_inside(order, allow=[API])
         run.assert_denied(event="connect", host="api.example.test", port=443)
         self.assertIsNone(re.search(r"[^\x20-\x7e\n]", run.said), run.said)
@@ -174,7 +174,7 @@ class Limits(EgressCase):
              "kept, greeted = [], 0\n"
              "for _ in range(wanted):\n"
              "    connection = socket.socket()\n"
-             "    connection.settimeout(2)\n"
+             "    connection.settimeout(25)\n"
              "    try: connection.connect(address)\n"
              "    except OSError: continue\n"
              "    kept.append(connection)\n"
@@ -184,25 +184,26 @@ class Limits(EgressCase):
              "print(greeted)\n")
 
     def test_a_burst_of_connections(self):
+        """All are served, and the last 200 wait for their turn: that takes two seconds."""
         control = self.outside([launch.PYTHON, "-I", "-c", self.BURST, "400"])
         self.assertEqual(control.output, "400\n", control)
         self.lab.far.clear()
         start = time.monotonic()
         run = self.inside([launch.PYTHON, "-I", "-c", self.BURST, "400"],
                           [RAW, "limit:files:4096"])
-        seconds = time.monotonic() - start
+        self.assertGreaterEqual(time.monotonic() - start, 1.9)
+        self.assertEqual(run.output, "400\n", run)
         reached = len(self.lab.far.at(addresses.RAW, 7001) + self.lab.far.at(addresses.RAW6, 7001))
-        self.assertLessEqual(reached, 200 + 100 * seconds)
-        self.assertGreaterEqual(reached, 100)
-        if reached < 400:
-            run.assert_line(event="limit")
+        self.assertEqual(reached, 400)
+        run.assert_line(event="limit", reason="rate")
 
     def test_one_sandbox_does_not_starve_another(self):
         """While one is at its limit the other connects as ever."""
+        audit = self.new_audit()
         greedy = self.start(self.sandboxed(
-            [launch.PYTHON, "-I", "-c", self.BURST + "sys.stdout.flush(); sys.stdin.read()", "400"],
-            [RAW], audit=self.new_audit()))
-        self.assertGreater(int(greedy.stdout.readline()), 0)
+            [launch.PYTHON, "-I", "-c", self.BURST + "sys.stdout.flush(); sys.stdin.read()", "600"],
+            [RAW], ["--net-limit", "rate=1000"], audit))
+        self.assertEqual(greedy.stdout.readline(), b"512\n")
         run, (talk,) = self.talk_inside({"to": ["raw.example.test", 7001], "until": 5}, allow=[RAW])
         self.assertTrue(talk["got"].startswith("hello"), run)
 
@@ -220,31 +221,43 @@ class HalfOpen(EgressCase):
 
 
 class Patience(EgressCase):
-    """What never comes is waited for, but not for ever. Both waits run at once: they are long."""
+    """What never comes is waited for, but not for ever. Both waits run at once: they are long. Only
+    the lower bounds are times; above them the broker must just be faster than the client."""
 
-    HELLO_SECONDS, DIAL_SECONDS = 15, 20
+    CLIENT_SECONDS, HELLO_SECONDS, DIAL_SECONDS = 90, 15, 20
 
     def test_silent_clients_and_silent_origins_are_given_up(self):
         orders = {
-            "client": {"to": ["api.example.test", 443], "seconds": 28, "send": "\x16\x03\x01"},
-            "origin": {"to": ["silent.example.test", 7000], "seconds": 28, "send": "hello"}}
+            "client": {"to": ["api.example.test", 443], "send": "\x16\x03\x01"},
+            "origin": {"to": ["silent.example.test", 7000], "send": "hello"}}
         started, runs = time.monotonic(), {}
         for name, order in orders.items():
+            audit = self.new_audit()
             command = self.sandboxed(
-                self.talk(order), [API, "net:connect:silent.example.test:7000", *self.reads],
-                audit=self.new_audit())
-            runs[name] = self.start(command)
+                self.talk({**order, "seconds": self.CLIENT_SECONDS}),
+                [API, "net:connect:silent.example.test:7000", *self.reads], audit=audit)
+            runs[name] = (self.start(command), audit)
         for name, seconds in (("client", self.HELLO_SECONDS), ("origin", self.DIAL_SECONDS)):
             with self.subTest(silent=name):
-                result = json.loads(runs[name].communicate(timeout=launch.SECONDS)[0])
-                self.assertEqual(result["got"], "")
-                self.assertNotEqual(result.get("error"), "silence", "the client gave up first")
-                self.assertLess(time.monotonic() - started, seconds + 5)
+                process, audit = runs[name]
+                result = json.loads(process.communicate(timeout=2 * self.CLIENT_SECONDS)[0])
+                self.assertGreaterEqual(time.monotonic() - started, seconds)
+                self.assertEqual(result, {"error": "ECONNRESET", "got": ""})
+                self.assert_given_up(name, read_audit(audit))
         self.assertNotIn("api.example.test", self.lab.far.questions())
+
+    def assert_given_up(self, silent, lines):
+        if silent == "client":
+            denied = [line for line in lines if line.get("reason") == "silent"]
+            self.assertEqual([line["host"] for line in denied], ["api.example.test"], lines)
+        else:
+            (closed,) = [line for line in lines if line["event"] == "close"]
+            self.assertRegex(closed["reason"], "^unreachable: ")
 
 
 class Origins(Asking):
-    CURL = ["/usr/bin/curl", "-sS", "--max-time", "30"]
+    # Less than the 20 s that the broker waits for an address when it has no other one.
+    CURL = ["/usr/bin/curl", "-sS", "--max-time", "15"]
 
     def fetch(self, name):
         return self.inside([*self.CURL, "--cacert", self.lab.ca, f"https://{name}/"],
@@ -253,22 +266,19 @@ class Origins(Asking):
     def test_the_next_address_is_tried(self):
         for name in ("twin.example.test", "lost.example.test"):
             with self.subTest(name=name):
-                start = time.monotonic()
                 run = self.fetch(name)
                 self.assertIn(f"asked for {name}", run.output, run)
-                self.assertLess(time.monotonic() - start, 5)
                 run.assert_line(event=("connect", "close"), host=name, address=addresses.API)
 
     def test_a_name_that_does_not_exist(self):
         run = self.fetch("absent.example.test")
-        self.assertEqual(run.output, "")
-        self.assertNotEqual(run.code, 28)
+        self.assertEqual((run.code, run.output), (35, ""), run)
+        self.assertIn("Connection reset by peer", run.said)
         self.assertIn("absent.example.test", self.lab.far.questions())
 
     def test_a_closed_port(self):
         server = self.start_asker("net:connect:raw.example.test:7009")
-        self.assertIn(self.ask(server, "raw.example.test", 7009),
-                      ("error ConnectionResetError", "error ConnectionRefusedError", "got False"))
+        self.assertEqual(self.ask(server, "raw.example.test", 7009), "error ConnectionResetError")
 
 
 class ChangingHost(Asking):

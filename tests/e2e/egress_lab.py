@@ -16,9 +16,11 @@ import contextlib
 import glob
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
+import time
 
 import launch
 from cases import Tree, stop
@@ -114,9 +116,20 @@ class Lab:
         return old
 
     def web_log(self):
-        """What the web server answered, one line a request."""
-        with open(f"{self.inner}/web.log", encoding="utf-8") as file:
-            return file.read().splitlines()
+        """What the web server answered, one line a request. nginx writes a line after the client
+        has its answer, so a further request comes last, and its line is waited for."""
+        mark = f"/mark-{secrets.token_hex(8)}"
+        self.run(["/usr/bin/curl", "-sS", "--max-time", "25", "-o", "/dev/null",
+                  f"http://{addresses.API}{mark}"])
+        end = time.monotonic() + launch.SECONDS
+        while True:
+            with open(f"{self.inner}/web.log", encoding="utf-8") as file:
+                lines = file.read().splitlines()
+            if any(mark in line for line in lines):
+                return [line for line in lines if " /mark-" not in line]
+            if time.monotonic() > end:
+                raise RuntimeError("the web server did not log a request")
+            time.sleep(0.01)
 
 
 class Records:

@@ -72,14 +72,21 @@ class Counts(LimitCase):
         self.assertEqual(run.output, "True False\nTrue\n", run)
 
     def test_new_connections_a_second(self):
-        """The first second has twice as many. Later ones wait for their turn, and are served."""
-        code = ("start = time.monotonic()\n"
-                "kept = [connect() for _ in range(6)]\n"
-                "print(*(greets(each) for each in kept), time.monotonic() - start > 0.8)\n")
-        greeted = "True " * 6
-        self.assert_unlimited(self.limited(code, "rate=6"), greeted + "False\n")
+        """The first second has twice as many. Later ones wait for their turn, and are served: at
+        two a second the eighth waits for two seconds, however fast or slow the machine is."""
+        code = ("address = socket.getaddrinfo('raw.example.test', 7001, socket.AF_INET)[0][4]\n"
+                "start = time.monotonic()\n"
+                "kept = [socket.create_connection(address, 25) for _ in range(8)]\n"
+                "print(*(greets(each) for each in kept))\n"
+                "print(time.monotonic() - start)\n")
+        greeted = " ".join(["True"] * 8)
+        run = self.limited(code, "rate=8")
+        self.assertEqual(run.output.splitlines()[0], greeted, run)
+        run.assert_no_line(event="limit")
         run = self.limited(code, "rate=2")
-        self.assertEqual(run.output, greeted + "True\n", run)
+        answers, seconds = run.output.splitlines()
+        self.assertEqual(answers, greeted, run)
+        self.assertGreaterEqual(float(seconds), 1.9)
         self.assert_one_limit(run, "rate")
 
     def test_bytes_of_all_connections_together(self):
@@ -100,8 +107,9 @@ class Waits(LimitCase):
     """What they end has a line of its own, which says why."""
 
     def ended(self, order, allow, limit):
-        """The audit file of one conversation, which must not have waited for its own time."""
-        run, (result,) = self.talk_inside({"seconds": 20, **order}, allow=[allow],
+        """The audit file of one conversation, which must not have waited for its own time. That is
+        shorter than what the broker waits for without the option, so that the option did it."""
+        run, (result,) = self.talk_inside({"seconds": 12, **order}, allow=[allow],
                                           options=["--net-limit", limit])
         self.assertNotEqual(result.get("error"), "silence", run)
         return run, result
@@ -109,20 +117,19 @@ class Waits(LimitCase):
     def test_an_idle_connection_is_ended_and_a_busy_one_is_not(self):
         code = ("idle, busy = connect(7000), connect(7000)\n"
                 "print(echoed(idle, 1), flush=True)\n"
-                "idle.settimeout(0.2)\n"
-                "for _ in range(100):\n"
+                "idle.settimeout(0.1)\n"
+                "for _ in range(200):\n"
                 "    if echoed(busy, 1) != 'all': break\n"
                 "    try: print('end', idle.recv(1))\n"
                 "    except TimeoutError: continue\n"
                 "    except OSError as error: print(type(error).__name__)\n"
                 "    break\n"
                 "print(echoed(busy, 1))\n")
-        run = self.limited(code, "idle=1")
+        run = self.limited(code, "idle=2")
         self.assertEqual(run.output, "all\nConnectionResetError\nall\n", run)
         closed = run.assert_line(event="close", reason="idle")
         self.assertEqual((closed["sent"], closed["received"]), (1000, 1000))
-        self.assertGreaterEqual(closed["ms"], 1000)
-        self.assertLess(closed["ms"], 5000)
+        self.assertGreaterEqual(closed["ms"], 2000)
 
     def test_a_client_that_does_not_say_what_it_speaks(self):
         order = {"to": ["api.example.test", 443], "send": "\x16\x03\x01"}
@@ -137,7 +144,7 @@ class Waits(LimitCase):
         self.assertEqual(result["got"], "")
         closed = run.assert_line(event="close", host="silent.example.test")
         self.assertRegex(closed["reason"], "^unreachable: ")
-        self.assertLess(closed["ms"], 5000)
+        self.assertGreaterEqual(closed["ms"], 1000)
 
 
 class BadLimits(EgressCase):

@@ -9,7 +9,7 @@ from egress_lab import addresses
 
 PLAIN = "net:connect:stub.example.test:80"
 RAW = "net:connect:raw.example.test:7000"
-CURL = "/usr/bin/curl -sS --max-time 5 -o /dev/null -w '%{http_code} %{http_connect}\\n'"
+CURL = "/usr/bin/curl -sS --max-time 25 -o /dev/null -w '%{http_code} %{http_connect}\\n'"
 # The proxy's address as host:port, in the shell of a sandboxed server.
 PROXY = '"${HTTPS_PROXY#http://}"'
 

@@ -22,7 +22,7 @@ SYSTEM = ["--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib", "--symlin
           "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc", "--dev", "/dev",
           "--tmpfs", "/tmp", "--chdir", "/"]
 PROXY = "127.0.0.1:3128"
-CURL = ["/usr/bin/curl", "-sS", "--max-time", "10", "--noproxy", ""]
+CURL = ["/usr/bin/curl", "-sS", "--max-time", "25", "--noproxy", ""]
 BIG = os.urandom(1 << 20) * 24
 
 

@@ -98,7 +98,7 @@ class EgressTargetCase(Case):
 
     def assert_reached(self, places, run):
         """Exactly these. A connection that is on its way is waited for."""
-        end = time.monotonic() + 5
+        end = time.monotonic() + launch.SECONDS
         while self.reached() != places and time.monotonic() < end:
             pass
         self.assertEqual(self.reached(), places, run)

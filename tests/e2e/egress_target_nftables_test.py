@@ -59,14 +59,14 @@ class Live(EgressTargetCase):
             finally:
                 self.lab.run_as_root(NFT, "delete", "table", "inet", "capgate")
 
-    def connect(self, place, port, *, internet=False, seconds=2):
+    def connect(self, place, port, *, internet=False, seconds=20):
         done = self.lab.run([launch.PYTHON, "-c", CONNECT, place, str(port), str(seconds)],
                             internet=internet)
         return done.stdout.decode().strip()
 
     def assert_closed(self, place, port):
         self.forget()
-        said = self.connect(place, port)
+        said = self.connect(place, port, seconds=2)
         self.assertNotEqual(said, "open", (place, port))
         self.assertNotIn(place, self.reached())
 

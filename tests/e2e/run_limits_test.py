@@ -56,15 +56,15 @@ class Grace(RunCase):
         return process
 
     def test_a_server_that_ends_with_its_input_is_left_alone(self):
-        process = self.start_ready(["--grace", "20"], (
+        process = self.start_ready(["--grace", "60"], (
             "import os, sys, signal\n"
             "signal.signal(signal.SIGTERM, lambda *_: os._exit(9))\n"
             "os.write(1, b'ready')\n"
             "sys.stdin.read()\n"
             "os._exit(4)\n"))
-        start = time.monotonic()
+        # Neither asked by TERM (9) nor killed: its own end, before a grace that is over long after
+        # the test has given up.
         self.assertEqual(launch.finish(process).returncode, 4)
-        self.assertLess(time.monotonic() - start, 15)
 
     def test_a_server_that_stays_is_asked_to_end_and_has_time_for_it(self):
         process = self.start_ready(["--grace", "2"], SLOW_TO_END)
@@ -214,7 +214,7 @@ class OtherLimits(RunCase):
         words = allow("limit:disk:1M")
         self.assertEqual(self.attempt(words, fill.format(1 << 19)), [str(1 << 19)])
         written = self.attempt(words, fill.format(1 << 22))
-        self.assertTrue(written == ["ENOSPC"] or int(written[0]) <= 1 << 20, written)
+        self.assertEqual(written, [str(1 << 20)])
 
     def test_a_stated_limit_that_cannot_be_held_is_refused(self):
         """A share of the processor needs a cgroup, which an ordinary user does not have here."""

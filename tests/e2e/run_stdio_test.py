@@ -5,7 +5,6 @@ import os
 import pty
 import socket
 import subprocess
-import time
 import unittest
 
 import launch
@@ -14,9 +13,6 @@ from run_cases import NOT_FOUND, REFUSED, RunCase, adopt_orphans, allow, python
 
 # JSON-RPC keeps these codes for itself.
 RESERVED = range(-32768, -31999)
-PATIENCE = 2
-# A busy machine is no failure.
-SLACK = 4
 MISSING = "/no/such/file"
 
 
@@ -128,9 +124,7 @@ class Answers(RunCase):
     """MCP clients hide stderr, so a refusal is told to those who ask."""
 
     def answers(self, words, sent, command=("/usr/bin/true",), code=REFUSED, **options):
-        start = time.monotonic()
         done = self.run_server(words, list(command), stdin=sent.encode(), **options)
-        self.assertLess(time.monotonic() - start, PATIENCE + SLACK)
         self.assertEqual(done.returncode, code, done.stderr.decode())
         self.assertNotEqual(done.stderr, b"")
         return [json.loads(line) for line in done.stdout.decode().splitlines()]
@@ -181,13 +175,12 @@ class Answers(RunCase):
     def test_who_asks_after_the_refusal_is_answered_and_not_waited_for_long(self):
         process = self.start(allow(f"fs:read:{MISSING}"), ["/usr/bin/true"])
         self.assertIn(MISSING.encode(), process.stderr.readline())
-        start = time.monotonic()
         process.stdin.write(request(7).encode())
         process.stdin.flush()
         self.assert_tells(json.loads(process.stdout.readline()), 7, MISSING)
-        # The client keeps its end open and says nothing more.
+        # The client keeps its end open and says nothing more: capgate waits for 2 s, and must not
+        # wait for the client's end.
         self.assertEqual(process.wait(launch.SECONDS), REFUSED)
-        self.assertLess(time.monotonic() - start, PATIENCE + SLACK)
 
     def test_a_socket_is_answered_too(self):
         ours, theirs = socket.socketpair()

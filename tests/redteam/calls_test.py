@@ -130,7 +130,7 @@ class Programs(Redteam):
         self.assertIn(b"no attempt is called ran", outside.communicate()[1], "the control")
         ran, said = self.ran(f"exec={copy}", [CHILDREN, f"fs:write:{self.work}"])
         self.assertFalse(ran)
-        self.assertRegex(said, "shut (EACCES|EPERM)")
+        self.assertIn("shut EACCES", said)
 
 
 if __name__ == "__main__":

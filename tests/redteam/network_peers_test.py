@@ -77,8 +77,10 @@ class Sandboxes(NetworkAttack):
             self.assertNotIn("stub\n", talk["got"], run)
         self.assertEqual(self.seen(), [], run)
         # The control: with the rule the same conversations arrive.
-        run, talks = self.talk_inside({**orders[0], "to": ["stub.example.test", 80]}, orders[1],
-                                      allow=[STUB], options=["--proxy-env"])
+        named = {**orders[0], "to": ["stub.example.test", 80]}
+        run, talks = self.talk_inside(
+            *({**order, "until": "stub\n", "seconds": 25} for order in (named, orders[1])),
+            allow=[STUB], options=["--proxy-env"])
         self.assertEqual([talk["got"].endswith("stub\n") for talk in talks], [True] * 2, run)
 
     def test_45_the_hosts_network_cannot_enter_either(self):

@@ -3,7 +3,7 @@
 //   redteam_probe [--direct] [--userns] ATTEMPT[=ARGUMENT]...
 //   -> NAME OPEN detail | NAME shut ERRNO-or-SIGNAL detail
 //
-// Each attempt runs in a child of its own with 5 s to live, so that a kill is a result. Where no
+// Each attempt runs in a child of its own with 25 s to live, so that a kill is a result. Where no
 // child can be made, and with --direct, it runs in the process itself. --userns first enters user,
 // mount, network, IPC and UTS namespaces of its own: what root may do, without being root.
 //
@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { refused_to_start = 99, usage_error = 2, seconds_to_live = 5 };
+enum { refused_to_start = 99, usage_error = 2, seconds_to_live = 25 };
 
 char detail[4096];
 

@@ -132,7 +132,7 @@ static int children(const char* arg) {
       break;
     }
     if (pids[made] == 0) {
-      alarm(5);
+      alarm(25);
       pause();
       _exit(0);
     }
@@ -215,7 +215,7 @@ static int flood_stderr(const char* arg) { return write_mebibytes(STDERR_FILENO,
 static int spin(const char* arg) {
   struct timespec start, now, used;
   clock_gettime(CLOCK_MONOTONIC, &start);
-  const long wanted = atol(arg) < 4000 ? atol(arg) : 4000;
+  const long wanted = atol(arg) < 20000 ? atol(arg) : 20000;
   do {
     clock_gettime(CLOCK_MONOTONIC, &now);
   } while ((now.tv_sec - start.tv_sec) * 1000 + (now.tv_nsec - start.tv_nsec) / 1000000 < wanted);

@@ -155,9 +155,10 @@ class Redteam(Case):
         words = [self.probe, *(["--direct"] if direct else []), *attempts]
         return self.start(as_user(words, ORDINARY), **more)
 
-    def start_echo(self, **more):
-        """A server that answered once, so that it is through its start, and is still running."""
-        process = self.start_inside("echo=0", **more)
+    def start_echo(self, *, outside=False, **more):
+        """A running server that answered once. Before that its start is not complete: setpriv may
+        still be root, and the launcher may still be setting up the sandbox."""
+        process = (self.start_outside if outside else self.start_inside)("echo=0", **more)
         process.stdin.write(b"x")
         process.stdin.flush()
         self.assertEqual(process.stdout.read(1), b"x")
@@ -254,8 +255,9 @@ class Terminal:
         os.close(self.slave)
 
 
-def wait_until(condition, seconds=5):
-    """Whether the condition came true in time."""
+def wait_until(condition, seconds=SECONDS):
+    """Whether the condition came true in time. A test that expects True passes no `seconds`: a
+    busy machine needs the whole time. A test that expects False states how long it watches."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:

@@ -183,7 +183,7 @@ class Elsewhere(SecretAttack):
         self.assert_no_value_arrived()
         self.assertEqual(self.received(), [])
         for answer in answers:
-            self.assertRegex(answer["got"], r"^(HTTP/1\.1 4|$)", run)
+            self.assertRegex(answer["got"], r"^HTTP/1\.1 40[03] ", run)
         self.assertGreaterEqual(len(run.find(event="request", verdict="denied")), 4, run)
 
     def test_a_fronted_authority_of_http_2(self):
@@ -194,7 +194,7 @@ class Elsewhere(SecretAttack):
         self.clear()
         run = self.inside(command, self.ALLOW)
         self.assertEqual(self.received(), [], run)
-        self.assertRegex(run.output, "^(403|421|400)$")
+        self.assertEqual(run.output, "403")
 
     def test_another_server_name(self):
         """TLS that names another host of the address, on the connection of the sealed one."""

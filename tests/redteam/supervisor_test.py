@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -38,7 +39,7 @@ class Supervisor(Redteam):
         return self.start(self.sandboxed(["/usr/bin/python3", "-c", script], allow, options),
                           **more)
 
-    def ends(self, process, seconds=15):
+    def ends(self, process, seconds=launch.SECONDS):
         """Whether it ends although nobody reads what it writes."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
@@ -117,7 +118,9 @@ class Masks(Supervisor):
         above = os.path.dirname(masked)
         os.rename(above, above + ".old")
         self.tree.file("home/.config/containers/auth.json", canary())
-        self.assertNotIn(b"OPEN", launch.finish(process, b"\n").stdout)
+        done = launch.finish(process, b"\n")
+        self.assertEqual((done.returncode, done.stdout), (128 + signal.SIGKILL, b""))
+        self.assertIn(above, done.stderr.decode())
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ public class Fetch {
 
   public static void main(String[] arguments) throws Exception {
     HttpClient client = HttpClient.newBuilder().sslContext(trusting(arguments[0]))
-        .connectTimeout(Duration.ofSeconds(5)).build();
+        .connectTimeout(Duration.ofSeconds(25)).build();
     for (String url : Arrays.copyOfRange(arguments, 1, arguments.length)) {
       HttpRequest request =
-          HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(5)).build();
+          HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(25)).build();
       try {
         HttpResponse<String> response = client.send(request, HttpResponse.BodyHandlers.ofString());
         System.out.println(url + " " + response.statusCode());

@@ -16,7 +16,7 @@ FIELDS = {"Authorization": f"Bearer {os.environ['TOKEN']}"}
 def by_urllib(url):
     try:
         with urllib.request.urlopen(urllib.request.Request(url, headers=FIELDS),
-                                    timeout=10) as response:
+                                    timeout=25) as response:
             return response.status, response.read().decode("latin-1")
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode("latin-1")
@@ -24,7 +24,7 @@ def by_urllib(url):
 
 def by_requests(url):
     import requests  # pylint: disable=import-outside-toplevel
-    response = requests.get(url, headers=FIELDS, timeout=10)
+    response = requests.get(url, headers=FIELDS, timeout=25)
     return response.status_code, response.text
 
 

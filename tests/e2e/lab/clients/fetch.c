@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static int connect_to(const struct addrinfo* found) {
-  const struct timeval seconds = {5, 0};
+  const struct timeval seconds = {25, 0};
   int fd = -1;
   for (; found && fd < 0; found = found->ai_next) {
     fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -20,7 +20,7 @@ func main() {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	client := http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{
+	client := http.Client{Timeout: 25 * time.Second, Transport: &http.Transport{
 		TLSClientConfig:   &tls.Config{RootCAs: roots},
 		ForceAttemptHTTP2: true,
 		DisableKeepAlives: true,

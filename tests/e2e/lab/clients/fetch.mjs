@@ -2,9 +2,13 @@
 import fs from 'node:fs';
 import https from 'node:https';
 import http from 'node:http';
+import net from 'node:net';
 
 const [how, ca, ...urls] = process.argv.slice(2);
-const milliseconds = 5000;
+// Long: a busy machine is no error, and a request that hangs must fail the test, not look refused.
+const milliseconds = 25000;
+// Node gives each address 250 ms and then fails with ETIMEDOUT, although the address would answer.
+net.setDefaultAutoSelectFamilyAttemptTimeout(milliseconds);
 
 function getOnce(url) {
   const module = url.startsWith('https:') ? https : http;

@@ -8,7 +8,7 @@ import urllib.request
 context = ssl.create_default_context(cafile=sys.argv[1])
 for url in sys.argv[2:]:
     try:
-        with urllib.request.urlopen(url, timeout=5, context=context) as response:
+        with urllib.request.urlopen(url, timeout=25, context=context) as response:
             response.read()
             print(url, response.status, flush=True)
     except urllib.error.HTTPError as error:

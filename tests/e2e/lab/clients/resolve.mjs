@@ -1,7 +1,7 @@
 // node resolve.mjs NAME...: what c-ares, which Node carries, finds for each name.
 import dns from 'node:dns';
 
-const resolver = new dns.promises.Resolver({timeout: 2000, tries: 1});
+const resolver = new dns.promises.Resolver({timeout: 20000, tries: 1});
 for (const name of process.argv.slice(2)) {
   for (const type of ['A', 'AAAA', 'TXT', 'MX']) {
     try {

@@ -4,10 +4,12 @@
      "tls": {"name": "api.example.test", "ca": "ca.pem"}}
 
 One JSON value for each argument, in their order: {"got": "text"}, or with an error what had come
-before it: {"error": "ECONNREFUSED", "got": ""}. With "until" it stops as soon as so many bytes have
-come, else at the end or after "seconds" of silence. "then" is a list of further texts, each sent
-when something has come. "pieces" is how many bytes go into one segment. "half" ends the sending
-side. The name in "tls" is the one of SNI; without it there is none.
+before it: {"error": "ECONNREFUSED", "got": ""}. With "until" it stops as soon as so many bytes, or
+this text, have come, else at the end or after "seconds" of silence. Only that last silence is
+short: everything that must come is waited for much longer, because the machine may be busy.
+"then" is a list of further texts, each sent when something has come. "pieces" is how many bytes go
+into one segment. "half" ends the sending side. The name in "tls" is the one of SNI; without it
+there is none.
 """
 
 import concurrent.futures
@@ -18,6 +20,7 @@ import ssl
 import sys
 
 SECONDS = 5
+PATIENCE = 25
 AT_ONCE = 16
 
 
@@ -31,10 +34,14 @@ def error_name(error):
     return errno.errorcode.get(error.errno, str(error))
 
 
+def is_enough(got, until):
+    return until.encode("latin-1") in got if isinstance(until, str) else len(got) >= until
+
+
 def read(connection, order, got):
     """Until enough has come, the end, or silence."""
-    enough = order.get("until", 1 << 20)
-    while len(got) < enough:
+    connection.settimeout(order.get("seconds", PATIENCE if "until" in order else SECONDS))
+    while not is_enough(got, order.get("until", 1 << 20)):
         data = connection.recv(65536)
         if not data:
             return
@@ -66,12 +73,13 @@ def converse(order, got):
     kind = socket.SOCK_DGRAM if order.get("udp") else socket.SOCK_STREAM
     family, _, _, _, address = socket.getaddrinfo(host, port, 0, kind)[0]
     with socket.socket(family, kind) as connection:
-        connection.settimeout(order.get("seconds", SECONDS))
+        connection.settimeout(PATIENCE)
         connection.connect(address)
         if "tls" in order:
             connection = wrap(connection, order)
         send(connection, order)
         if order.get("udp"):
+            connection.settimeout(order.get("seconds", SECONDS))
             got += connection.recv(65536)
             return
         for text in order.get("then", ()):
