@@ -1,5 +1,6 @@
 // Any bytes at all: a manifest becomes a policy whose lines declare that policy again, or gives
-// mistakes that stand in the source and can be printed. The first byte selects JSON or YAML.
+// mistakes that stand in the source and can be printed. The first character decides between JSON
+// and YAML.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +16,7 @@
 #include "core/merge.h"
 #include "core/scope.h"
 #include "fuzz/walk.h"
-#include "text/json.h"
-#include "text/yaml.h"
+#include "text/json_or_yaml.h"
 
 namespace {
 
@@ -66,9 +66,8 @@ void check_manifest(const core::Manifest& manifest, std::string_view source) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string source(reinterpret_cast<const char*>(data + 1), size - 1);
-  const auto document = data[0] == 'y' ? text::parse_yaml(source) : text::parse_json(source);
+  const std::string source(reinterpret_cast<const char*>(data), size);
+  const auto document = text::parse_json_or_yaml("fuzz", text::share(source));
   if (!document) {
     fuzz::check(document, source);
     return 0;
