@@ -9,31 +9,22 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/render.h"
-#include "base/text.h"
 #include "core/grammar.h"
 #include "core/manifest.h"
 #include "core/merge.h"
 #include "core/scope.h"
-#include "fuzz/walk.h"
+#include "fuzz/mistakes.h"
 #include "text/json_or_yaml.h"
 
 namespace {
 
 using namespace capgate;
 
+// All of them, in the order of the source.
 void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
-  CAPGATE_ASSERT(!mistakes.empty());
-  const Source named("fuzz", source);
-  std::uint32_t before = 0;
-  for (const Diagnostic& mistake : mistakes) {
-    CAPGATE_ASSERT(fuzz::is_inside(mistake.where, Span::at(0, source.size())));
-    CAPGATE_ASSERT(before <= mistake.where.begin);
-    before = mistake.where.begin;
-    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-    const std::string shown = render(mistake, named, Colour::off);
-    CAPGATE_ASSERT(escape_for_terminal(fuzz::join_lines(shown)) == fuzz::join_lines(shown));
-  }
+  fuzz::check_mistakes(mistakes, source);
+  CAPGATE_ASSERT(std::ranges::is_sorted(
+      mistakes, {}, [](const Diagnostic& mistake) { return mistake.where.begin; }));
 }
 
 // What the policy's own lines declare, as if they were the manifest.

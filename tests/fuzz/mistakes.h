@@ -25,4 +25,9 @@ inline void check_mistake(const Diagnostic& mistake, std::string_view source) {
   check_terminal_text(render(mistake, Source("fuzz", source), Colour::off));
 }
 
+inline void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
+  CAPGATE_ASSERT(!mistakes.empty());
+  for (const Diagnostic& mistake : mistakes) check_mistake(mistake, source);
+}
+
 }  // namespace capgate::fuzz
