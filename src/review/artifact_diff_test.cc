@@ -106,6 +106,19 @@ TEST(ArtifactDiff, NothingStandsForSomethingElse) {
             (Lines{"differs keys +argv", "differs odd -[]"}));
 }
 
+// tests/fuzz/artifact_diff_fuzz.cc checks this for any two artifacts.
+TEST(ArtifactDiff, AValueDoesNotEqualTheTextThatReadsLikeIt) {
+  const auto file = [](std::string_view contents) {
+    return artifact(format(R"("files": [{{"name": "a", "contents": {}}}])", contents));
+  };
+  EXPECT_EQ(compared(file("5"), file(R"("5\n")")).size(), 2U);
+  EXPECT_EQ(compared(file("[]"), file(R"("[]\n")")).size(), 2U);
+  EXPECT_EQ(compared(artifact(R"("files": ["a"])"), artifact(R"("files": [{"name": "a"}])")).size(),
+            2U);
+  EXPECT_EQ(compared(artifact(R"("fds": ["p"])"), artifact(R"("fds": [{"purpose": "p"}])")).size(),
+            2U);
+}
+
 TEST(ArtifactDiff, TakesFilesLineByLine) {
   const auto file = [](std::string_view contents) {
     return artifact(format(R"("files": [{{"name": "a", "contents": "{}"}}])", contents));

@@ -177,6 +177,12 @@ class Taker {
     return part;
   }
 
+  // An item of a list of named things that has no name: never the same as the name itself.
+  void add_odd(PartPath path, std::string section, Value value) {
+    Part& part = add(std::move(path), std::move(section), value);
+    part.identity = format("item {}", part.identity);
+  }
+
   // What is compared elsewhere is left out.
   void take_provenance(Value provenance) {
     constexpr std::array known = std::to_array<std::string_view>(
@@ -267,7 +273,7 @@ class Taker {
     for (const Value file : list.elements()) {
       const auto name = file.is(Kind::object) ? file.find("name") : std::nullopt;
       if (!name || !name->is(Kind::string)) {
-        add({"files"}, "files", file);
+        add_odd({"files"}, "files", file);
         continue;
       }
       add({"files"}, "files", *name);
@@ -290,6 +296,7 @@ class Taker {
     } else if (key == "base64" && member.value.is(Kind::string)) {
       add(path, section, hash_words(sha256_hex(member.value.text())), Tendency::unknown);
     } else {
+      path.emplace_back("not text");  // a line of contents may read like any value
       Part& part = add(path, section, member.value);
       part.words = format("{} {}", key, part.words);
     }
@@ -313,7 +320,7 @@ class Taker {
     for (const Value each : list.elements()) {
       const auto purpose = each.is(Kind::object) ? each.find("purpose") : std::nullopt;
       if (!purpose || !purpose->is(Kind::string)) {
-        add({"descriptors"}, "descriptors", each);
+        add_odd({"descriptors"}, "descriptors", each);
         continue;
       }
       add({"descriptors"}, "descriptors", *purpose);

@@ -5,22 +5,13 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/render.h"
-#include "base/text.h"
 #include "core/grammar.h"
 #include "core/scope.h"
-#include "fuzz/walk.h"
+#include "fuzz/mistakes.h"
 
 namespace {
 
 using namespace capgate;
-
-void check_mistake(const Diagnostic& mistake, std::string_view text) {
-  CAPGATE_ASSERT(fuzz::is_inside(mistake.where, Span::at(0, text.size())));
-  CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-  const std::string shown = render(mistake, Source("fuzz", text), Colour::off);
-  CAPGATE_ASSERT(escape_for_terminal(fuzz::join_lines(shown)) == fuzz::join_lines(shown));
-}
 
 void check_capability(const core::Capability& capability) {
   const std::string printed = core::print(capability);
@@ -45,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const auto parsed = core::parse_capability(text, bindings);
   if (!parsed) {
-    check_mistake(parsed.error(), text);
+    fuzz::check_mistake(parsed.error(), text);
     return 0;
   }
   CAPGATE_ASSERT(!parsed->empty());

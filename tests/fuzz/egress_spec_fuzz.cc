@@ -6,28 +6,16 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/render.h"
 #include "base/text.h"
 #include "core/grammar.h"
 #include "core/merge.h"
-#include "fuzz/walk.h"
+#include "fuzz/mistakes.h"
 #include "import/egress_spec.h"
 #include "text/yaml.h"
 
 namespace {
 
 using namespace capgate;
-
-void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
-  CAPGATE_ASSERT(!mistakes.empty());
-  const Source named("fuzz", source);
-  for (const Diagnostic& mistake : mistakes) {
-    CAPGATE_ASSERT(fuzz::is_inside(mistake.where, Span::at(0, source.size())));
-    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-    const std::string shown = render(mistake, named, Colour::off);
-    CAPGATE_ASSERT(escape_for_terminal(fuzz::join_lines(shown)) == fuzz::join_lines(shown));
-  }
-}
 
 }  // namespace
 
@@ -38,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!document) return 0;
   const auto spec = imports::read_egress_spec(*document);
   if (!spec) {
-    check_mistakes(spec.error(), *text);
+    fuzz::check_mistakes(spec.error(), *text);
     return 0;
   }
   CAPGATE_ASSERT(imports::is_egress_spec(*document) && !spec->server.empty());
@@ -48,6 +36,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CAPGATE_ASSERT(again && again->size() == 1 && again->front() == declared.capability);
   }
   const auto policy = core::merge(spec->manifest());
-  if (!policy) check_mistakes(policy.error(), *text);
+  if (!policy) fuzz::check_mistakes(policy.error(), *text);
   return 0;
 }

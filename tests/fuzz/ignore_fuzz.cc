@@ -5,9 +5,8 @@
 #include <string>
 
 #include "base/assert.h"
-#include "base/render.h"
 #include "base/text.h"
-#include "fuzz/walk.h"
+#include "fuzz/mistakes.h"
 #include "review/ignore.h"
 #include "review/lint_rules.h"
 #include "text/yaml.h"
@@ -15,17 +14,6 @@
 namespace {
 
 using namespace capgate;
-
-void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
-  CAPGATE_ASSERT(!mistakes.empty());
-  const Source named("fuzz", source);
-  for (const Diagnostic& mistake : mistakes) {
-    CAPGATE_ASSERT(fuzz::is_inside(mistake.where, Span::at(0, source.size())));
-    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-    const std::string shown = render(mistake, named, Colour::off);
-    CAPGATE_ASSERT(escape_for_terminal(fuzz::join_lines(shown)) == fuzz::join_lines(shown));
-  }
-}
 
 std::vector<review::Finding> one_of_each_rule() {
   std::vector<review::Finding> out;
@@ -71,7 +59,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (file) {
     check_entries(*file, *text);
   } else {
-    check_mistakes(file.error(), *text);
+    fuzz::check_mistakes(file.error(), *text);
   }
   return 0;
 }

@@ -8,10 +8,8 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/render.h"
-#include "base/text.h"
 #include "core/manifest.h"
-#include "fuzz/walk.h"
+#include "fuzz/mistakes.h"
 #include "import/imported.h"
 #include "text/json.h"
 #include "text/yaml.h"
@@ -42,15 +40,8 @@ inline void check_manifest(const imports::Imported& imported) {
 
 inline void check_import(const Checked<imports::Imported>& read, std::string_view source) {
   if (read) return check_manifest(*read);
-  CAPGATE_ASSERT(!read.error().empty());
   CAPGATE_ASSERT(read.error().size() <= text::most_mistakes);
-  const Source named("fuzz", source);
-  for (const Diagnostic& mistake : read.error()) {
-    CAPGATE_ASSERT(is_inside(mistake.where, Span::at(0, source.size())));
-    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-    const std::string shown = render(mistake, named, Colour::off);
-    CAPGATE_ASSERT(escape_for_terminal(join_lines(shown)) == join_lines(shown));
-  }
+  check_mistakes(read.error(), source);
 }
 
 // The bytes as JSON with comments, or else as YAML; the format may be asked for by name, so it

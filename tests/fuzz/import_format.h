@@ -9,26 +9,14 @@
 #include <string_view>
 
 #include "base/assert.h"
-#include "base/render.h"
 #include "base/text.h"
 #include "core/manifest.h"
-#include "fuzz/walk.h"
+#include "fuzz/mistakes.h"
 #include "import/formats.h"
 #include "text/json.h"
 #include "text/json_or_yaml.h"
 
 namespace capgate::fuzz {
-
-inline void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
-  CAPGATE_ASSERT(!mistakes.empty());
-  const Source named("fuzz", source);
-  for (const Diagnostic& mistake : mistakes) {
-    CAPGATE_ASSERT(is_inside(mistake.where, Span::at(0, source.size())));
-    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-    const std::string shown = render(mistake, named, Colour::off);
-    CAPGATE_ASSERT(escape_for_terminal(join_lines(shown)) == join_lines(shown));
-  }
-}
 
 inline void check_imported(const imports::Imported& imported) {
   CAPGATE_ASSERT(std::ranges::is_sorted(imported.capabilities));

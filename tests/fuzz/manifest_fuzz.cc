@@ -1,5 +1,6 @@
 // Any bytes at all: a manifest becomes a policy whose lines declare that policy again, or gives
-// mistakes that stand in the source and can be printed. The first byte selects JSON or YAML.
+// mistakes that stand in the source and can be printed. The first character decides between JSON
+// and YAML.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -8,32 +9,22 @@
 #include <vector>
 
 #include "base/assert.h"
-#include "base/render.h"
-#include "base/text.h"
 #include "core/grammar.h"
 #include "core/manifest.h"
 #include "core/merge.h"
 #include "core/scope.h"
-#include "fuzz/walk.h"
-#include "text/json.h"
-#include "text/yaml.h"
+#include "fuzz/mistakes.h"
+#include "text/json_or_yaml.h"
 
 namespace {
 
 using namespace capgate;
 
+// All of them, in the order of the source.
 void check_mistakes(const Diagnostics& mistakes, std::string_view source) {
-  CAPGATE_ASSERT(!mistakes.empty());
-  const Source named("fuzz", source);
-  std::uint32_t before = 0;
-  for (const Diagnostic& mistake : mistakes) {
-    CAPGATE_ASSERT(fuzz::is_inside(mistake.where, Span::at(0, source.size())));
-    CAPGATE_ASSERT(before <= mistake.where.begin);
-    before = mistake.where.begin;
-    CAPGATE_ASSERT(!mistake.message.empty() && !mistake.help.empty());
-    const std::string shown = render(mistake, named, Colour::off);
-    CAPGATE_ASSERT(escape_for_terminal(fuzz::join_lines(shown)) == fuzz::join_lines(shown));
-  }
+  fuzz::check_mistakes(mistakes, source);
+  CAPGATE_ASSERT(std::ranges::is_sorted(
+      mistakes, {}, [](const Diagnostic& mistake) { return mistake.where.begin; }));
 }
 
 // What the policy's own lines declare, as if they were the manifest.
@@ -66,9 +57,8 @@ void check_manifest(const core::Manifest& manifest, std::string_view source) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  if (size == 0) return 0;
-  const std::string source(reinterpret_cast<const char*>(data + 1), size - 1);
-  const auto document = data[0] == 'y' ? text::parse_yaml(source) : text::parse_json(source);
+  const std::string source(reinterpret_cast<const char*>(data), size);
+  const auto document = text::parse_json_or_yaml("fuzz", text::share(source));
   if (!document) {
     fuzz::check(document, source);
     return 0;
