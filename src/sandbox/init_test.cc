@@ -111,6 +111,14 @@ TEST(InitReset, FilesOfTheServerAreNotWritableByOthers) {
   EXPECT_EQ(output_of(stage), "0022\n");
 }
 
+TEST(InitReset, TheDirectoriesOfTheSandboxHaveTheModesOfTheOrders) {
+  InitStage stage("stat -c %a /made");
+  stage.directory("/made");
+  stage.allow("/made", {"read_dir"});
+  stage.as_caller = [] { ::umask(077); };
+  EXPECT_EQ(output_of(stage), "755\n");
+}
+
 TEST(InitReset, ThereAreNoCoreDumps) {
   const auto as_caller = [] {
     rlimit core{};
@@ -299,6 +307,27 @@ TEST(InitOrders, EachStepCanBeMadeToFailAndTheServerDoesNotRun) {
     EXPECT_EQ(report->kind, orders::Report::Kind::failed) << step;
     EXPECT_EQ(static_cast<std::uint32_t>(report->step), step);
     EXPECT_EQ(stage.output(), "") << step;
+  }
+}
+
+// A block that was not made for this init means nothing to it.
+TEST(InitOrders, OnlyTheOwnFormatIsRead) {
+  const std::function<void(orders::Header&)> changes[] = {
+      [](orders::Header& header) { ++header.magic; },
+      [](orders::Header& header) { ++header.size; },
+      [](orders::Header& header) { --header.size; },
+  };
+  for (const auto& change : changes) {
+    InitStage stage("echo runs");
+    stage.edit_orders = [&](std::string& block) {
+      change(*reinterpret_cast<orders::Header*>(block.data()));
+    };
+    stage.start();
+    const auto report = stage.report();
+    ASSERT_TRUE(report);
+    EXPECT_EQ(report->kind, orders::Report::Kind::failed);
+    EXPECT_EQ(report->step, Step::read_orders);
+    EXPECT_EQ(stage.output(), "");
   }
 }
 

@@ -138,6 +138,7 @@ class InitStage {
   sandbox::LaunchDetails details;
   sandbox::HostUser user = sandbox::choose_host_user();
   std::function<void()> as_caller = [] {};  // in the supervisor, before the launch
+  std::function<void(std::string& block)> edit_orders = [](std::string&) {};
 
   // ---- the start and after ----------------------------------------------------------------------
 
@@ -197,7 +198,9 @@ class InitStage {
   // Sends the test what launch() gives, and waits until the test is done with it.
   [[noreturn]] void supervise(sys::Fd link) {
     as_caller();
-    auto sandbox = sandbox::launch(sandbox::write_orders(bound, launch), user, {}, {}, details);
+    std::string block = sandbox::write_orders(bound, launch);
+    edit_orders(block);
+    auto sandbox = sandbox::launch(block, user, {}, {}, details);
     if (!sandbox) {
       (void)!::write(STDERR_FILENO, sandbox.error().message.data(), sandbox.error().message.size());
       ::_exit(1);
