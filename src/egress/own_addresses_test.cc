@@ -60,7 +60,9 @@ class Kernel {
   }
   void goes_away() { other_ = sys::Fd(); }
 
-  [[nodiscard]] bool is_own() { return own_->contains(Address::of_ipv4(elsewhere), now); }
+  [[nodiscard]] bool is_own(std::chrono::milliseconds later = {}) {
+    return own_->contains(Address::of_ipv4(elsewhere), now + later);
+  }
 
  private:
   std::unique_ptr<OwnAddresses> own_;
@@ -117,6 +119,15 @@ TEST(OwnAddresses, WithoutAnAnswerItCountsAsOurs) {
   Kernel kernel;
   kernel.goes_away();
   EXPECT_TRUE(kernel.is_own());
+}
+
+TEST(OwnAddresses, AsksAgainAfterASecond) {
+  Kernel kernel;
+  kernel.answer(RTM_NEWROUTE, to_others, 1);
+  EXPECT_FALSE(kernel.is_own());
+  kernel.answer(RTM_NEWROUTE, to_us, 2);
+  EXPECT_FALSE(kernel.is_own(std::chrono::milliseconds(999)));
+  EXPECT_TRUE(kernel.is_own(std::chrono::milliseconds(1000)));
 }
 
 }  // namespace
