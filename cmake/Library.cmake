@@ -55,6 +55,8 @@ foreach(_kind static shared)
   target_include_directories(capgate_${_kind} INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 endforeach()
 
+add_custom_target(library DEPENDS capgate_static capgate_shared)
+
 set(_config ${CMAKE_BINARY_DIR}/package)
 set(_config_home ${CMAKE_INSTALL_LIBDIR}/cmake/capgate)
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/capgate-config.cmake.in
