@@ -63,7 +63,7 @@ class Matrix(EgressCase):
     def build(self, *command, **env):
         subprocess.run(command, cwd=self.clients, check=True, timeout=BUILD_SECONDS,
                        capture_output=True,
-                       env={"PATH": os.defpath, "HOME": self.tree.root, **env})
+                       env={**launch.build_environment(self.tree.root), **env})
 
     def assert_reaches_only_what_is_declared(self, command, *, allow=(), env=None, plain=False):
         """`command` takes URLs and prints a line for each."""

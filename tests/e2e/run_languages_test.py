@@ -20,9 +20,9 @@ USERS = (("user", launch.ORDINARY), ("root", 0))
 
 class Languages(Case):
     def build(self, *command, **env):
-        """Runs a compiler in the sources' directory. Its caches go where its result does."""
+        """Runs a compiler in the sources' directory. Its home is where its result goes."""
         subprocess.run(command, cwd=SOURCES, check=True, timeout=BUILD_SECONDS,
-                       env={"PATH": os.defpath, "HOME": self.tree.root, **env})
+                       env={**launch.build_environment(self.tree.root), **env})
 
     def assert_runs(self, *command, allow=()):
         """Outside everything works; inside, for every user, everything but a new process."""

@@ -133,7 +133,7 @@ class Clients(SealCase):
     def build(self, *command, **env):
         subprocess.run(command, cwd=self.clients, check=True, timeout=BUILD_SECONDS,
                        capture_output=True,
-                       env={"PATH": os.defpath, "HOME": self.tree.root, **env})
+                       env={**launch.build_environment(self.tree.root), **env})
 
     def test_python(self):
         for how in ("urllib", "requests"):

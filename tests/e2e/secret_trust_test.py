@@ -39,8 +39,8 @@ LEAVES = {
 
 
 def build(tree):
-    """The clients that must be compiled. Their caches go where they do."""
-    env = {"PATH": os.defpath, "HOME": tree.root, "CGO_ENABLED": "0", "GO111MODULE": "off"}
+    """The clients that must be compiled."""
+    env = {**launch.build_environment(tree.root), "CGO_ENABLED": "0", "GO111MODULE": "off"}
     program = tree.path("trusted-go")
     classes = tree.directory("classes")
     for command in (["go", "build", "-o", program, "trusted.go"],

@@ -13,6 +13,15 @@ CGROUPS = "/sys/fs/cgroup"
 OWN_CGROUP = re.compile(r"capgate(?:-[a-z0-9]+)*?-(\d+)(?:-\d+)?")
 
 
+def mount_table():
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        return file.read()
+
+
+def unmount(point):
+    subprocess.run(["umount", "--lazy", point], check=False)
+
+
 def mounts_below(directory, table):
     """The mount points below a directory, deepest first, from the text of mountinfo."""
     points = [line.split()[4] for line in table.splitlines()]
@@ -40,10 +49,9 @@ class Watch:
 
     def unmount(self):
         """Mounts in the directory of the run."""
-        with open("/proc/self/mountinfo", encoding="utf-8") as file:
-            found = mounts_below(self._directory, file.read())
+        found = mounts_below(self._directory, mount_table())
         for point in found:
-            subprocess.run(["umount", "--lazy", point], check=False)
+            unmount(point)
         return [f"mount {point}" for point in found]
 
     def remove_cgroups(self):

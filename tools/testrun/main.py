@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -18,6 +19,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SUITES = {name: str(ROOT / "tests" / name) for name in ("e2e", "redteam", "library")}
 RESULTS = ROOT / "build/test-results"
 ALLOWED_SKIPS = ROOT / "tests/allowed-skips.txt"
+PLACES = "/var/tmp"
+LOCK = "run-tests.lock"
 DURATIONS = records.cache_directory() / "test-durations.json"
 SHARED_FIXTURES = [runner.PYTHON, "-B", str(ROOT / "tests/e2e/shared_fixtures.py")]
 
@@ -128,13 +131,26 @@ def choose(options, classes):
 def run_directory():
     """A directory for the files of all jobs, which may belong to several users. /tmp and homes have
     a meaning for capgate."""
-    place = pathlib.Path(tempfile.mkdtemp(prefix="capgate-", dir="/var/tmp"))
+    remove_stale_directories()
+    place = pathlib.Path(tempfile.mkdtemp(prefix="capgate-", dir=PLACES))
     place.chmod(0o755)
     (place / "shared").mkdir()
     try:
-        yield place
+        with open(place / LOCK, "wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield place
     finally:
         shutil.rmtree(place, ignore_errors=True)
+
+
+def remove_stale_directories():
+    """Those of runs that were killed: their lock is free."""
+    for path in pathlib.Path(PLACES).glob(f"capgate-*/{LOCK}"):
+        with contextlib.suppress(OSError), open(path, "rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for point in leftovers.mounts_below(path.parent, leftovers.mount_table()):
+                leftovers.unmount(point)
+            shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def run(options, classes, report):

@@ -54,7 +54,8 @@ class Running:
     def _environment(self, settings):
         return {**os.environ, "CAPGATE_TEST_UID": str(FIRST_USER + self.slot),
                 "CAPGATE_TEST_PLACE": str(self.place),
-                "CAPGATE_TEST_SHARED": str(settings.place / "shared")}
+                "CAPGATE_TEST_SHARED": str(settings.place / "shared"),
+                "GOCACHE": str(records.cache_directory() / "go-build")}
 
     def read(self):
         """Takes in what the worker has reported so far."""

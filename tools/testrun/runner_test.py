@@ -12,6 +12,8 @@ import unittest.mock
 
 from testrun import fixtures, main, records, runner, schedule
 
+# Seconds that no other process of the machine sleeps for.
+NAP = str(100_000_000 + os.getpid())
 SUITE = '''
 import os, signal, subprocess, sys, tempfile, time, unittest
 
@@ -36,14 +38,14 @@ class Dies(unittest.TestCase):
 
 class Leaves(unittest.TestCase):
     def test_a_process(self):
-        subprocess.Popen(["setsid", "sleep", "1000"])
+        subprocess.Popen(["setsid", "sleep", os.environ["NAP"]])
     def test_a_file(self):
         tempfile.mkdtemp(prefix="left-")
 
 class Hangs(unittest.TestCase):
     def test_hangs(self):
         self.addCleanup(open(os.environ["MARK"], "w").close)
-        subprocess.Popen(["sleep", "2000"])
+        subprocess.Popen(["sleep", os.environ["NAP"]])
         print("it hangs", flush=True)
         time.sleep(1000)
 
@@ -88,7 +90,7 @@ class RunnerCase(unittest.TestCase):
         (self.place / "suite/some_test.py").write_text(SUITE, encoding="utf-8")
         (self.place / "run").mkdir()
         self.mark = self.place / "mark"
-        for name, value in (("MARK", str(self.mark)), ("CAPGATE_TEST_GRACE", "0.2")):
+        for name, value in (("MARK", str(self.mark)), ("NAP", NAP), ("CAPGATE_TEST_GRACE", "0.2")):
             os.environ[name] = value
             self.addCleanup(os.environ.pop, name)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -136,9 +138,9 @@ class Leftovers(RunnerCase):
     def test_processes_and_files_are_removed_and_are_failures(self):
         seen = self.run_classes(["Leaves"])
         self.assertEqual(seen["Leaves.test_a_process"][0], records.PASSED)
-        self.assertIn("sleep 1000", seen["Leaves (left processes behind)"][1])
+        self.assertIn(f"sleep {NAP}", seen["Leaves (left processes behind)"][1])
         self.assertIn("left-", seen["Leaves (left files behind)"][1])
-        self.assertFalse(is_running("sleep", "1000"))
+        self.assertFalse(is_running("sleep", NAP))
 
 
 class Ends(RunnerCase):
@@ -148,17 +150,17 @@ class Ends(RunnerCase):
         self.assertIn("no end after 2 s", text)
         self.assertIn("it hangs", text)
         self.assertTrue(self.mark.exists(), "the cleanup ran")
-        self.assertFalse(is_running("sleep", "2000"))
+        self.assertFalse(is_running("sleep", NAP))
 
     def test_a_signal_ends_the_run_and_starts_nothing_more(self):
         def interrupt(machine):
-            if is_running("sleep", "2000") and not machine.interrupted:
+            if is_running("sleep", NAP) and not machine.interrupted:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         seen = self.run_classes(["Hangs", "User"], slots=1, on_state=interrupt)
         self.assertNotIn("User.test_user", seen)
         self.assertIn("the run was interrupted", seen["Hangs.test_hangs"][1])
-        self.assertFalse(is_running("sleep", "2000"))
+        self.assertFalse(is_running("sleep", NAP))
 
     def test_a_second_signal_kills_a_job_that_does_not_end(self):
         def interrupt(_):
