@@ -176,7 +176,9 @@ def run(options, classes, report):
                     report.line(f"removed {line}")
     if trouble:
         outcomes.append(records.Outcome("run-tests (left behind)", records.FAILED, 0.0, "\n".join(trouble)))
-    if not machine.interrupted:
+    if machine.interrupted:
+        outcomes = [each for each in outcomes if not each.text.startswith(records.NOT_RUN)]
+    else:
         records.write_json(DURATIONS, records.updated_durations(records.read_json(DURATIONS, {}),
                                                                 machine.spent))
     return outcomes, machine.interrupted

@@ -9,6 +9,7 @@ import re
 
 # The worker's message in a test that it interrupts.
 ENDED_BY_RUNNER = "the runner ended this test"
+NOT_RUN = "did not run"
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -78,7 +79,7 @@ class JobRecord:
             self._add_fixture(record)
         for name in self.ids:
             if name not in self.outcomes:
-                self._fail(name, f"did not run: {trouble or 'see the failure of its class or module'}")
+                self._fail(name, f"{NOT_RUN}: {trouble or 'see the failure of its class or module'}")
         if trouble and not any(each.outcome == FAILED for each in self.outcomes.values()):
             self._fail(self._own_name(), f"{trouble}\n---- printed ----\n{log[-8000:]}")
         if self.done and self.done["left"]:
