@@ -21,6 +21,7 @@ import socket
 import subprocess
 import tarfile
 import tempfile
+import time
 
 import launch
 import shared_fixtures
@@ -185,10 +186,14 @@ class SharedDaemon(Daemon):
         return self
 
     def __exit__(self, *_):
-        """The engine goes on; the containers of this job end with it."""
-        if left := self.command("ps", "--all", "--quiet").split():
-            self.command("rm", "--force", *left)
-            raise RuntimeError(f"containers were left behind: {left}")
+        """The engine goes on. It removes containers some time after their clients have ended; one that
+        stays is an error of the test."""
+        deadline = time.monotonic() + SECONDS_TO_STOP
+        while left := self.command("ps", "--all", "--quiet").split():
+            if time.monotonic() > deadline:
+                self.command("rm", "--force", *left)
+                raise RuntimeError(f"containers were left behind: {left}")
+            time.sleep(0.1)
 
     def first_processes(self):
         return children_of(self._parent)
