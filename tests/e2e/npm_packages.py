@@ -1,6 +1,7 @@
 """Packages from npm at the versions of a lock file, installed once into .deps/NAME.
 
     PLACE = npm_packages.install("srt")      the packages of tests/e2e/srt, readable by every user
+    python3 npm_packages.py node             the same from a shell; prints the directory
 
 The lock files pin every package by version and integrity and name no registry. A finished
 installation is packed into the user's cache, so that a fresh clone unpacks it. Several jobs may ask
@@ -14,6 +15,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import time
 
 # Not launch.ROOT: the benchmarks install packages too, and not as root.
@@ -111,3 +113,7 @@ def run(command, where):
         os.umask(old)
     if done.returncode != 0:
         raise RuntimeError(f"{command} failed: {done.stderr}")
+
+
+if __name__ == "__main__":
+    print(install(sys.argv[1]))
