@@ -44,7 +44,7 @@ class Leaves(unittest.TestCase):
 
 class Hangs(unittest.TestCase):
     def test_hangs(self):
-        self.addCleanup(open(os.environ["MARK"], "w").close)
+        self.addCleanup(lambda: open(os.environ["MARK"], "w").close())
         subprocess.Popen(["sleep", os.environ["NAP"]])
         print("it hangs", flush=True)
         time.sleep(1000)
