@@ -72,8 +72,7 @@ class UnixSocket(IpcCase):
         path = self.listen("declared")
         seen = self.attempt(allow(unix(path)), f"os.unlink({path!r})", f"os.chmod({path!r}, 0)",
                             f"os.rename({path!r}, {path + '2'!r})")
-        for result in seen:
-            self.assertIn(result, ("EROFS", "EACCES", "EPERM", "EBUSY"))
+        self.assertEqual(seen, ["EROFS"] * 3)
         self.assertEqual(self.outside(python(CONNECT, path)).strip(), GREETING)
 
 
@@ -136,9 +135,7 @@ class Netlink(IpcCase):
         audit, uevent, route = 9, 15, 0
         seen = self.attempt(allow("ipc:connect:netlink-route"),
                             *[f"{netlink(each)} and True" for each in (audit, uevent, route)])
-        self.assertEqual(seen[2], "True")
-        for result in seen[:2]:
-            self.assertIn(result, ("EPERM", "EAFNOSUPPORT"))
+        self.assertEqual(seen, ["EAFNOSUPPORT", "EAFNOSUPPORT", "True"])
 
 
 @started_by_root_and_user
