@@ -122,7 +122,7 @@ TEST(ProfileFile, NothingInANameOrAWordCanLeaveItsPlace) {
 }
 
 TEST(ProfileFile, AnyWordsComeBack) {
-  rc::check([] {
+  EXPECT_TRUE(rc::check([] {
     const auto codes = *rc::gen::container<std::vector<char32_t>>(
         rc::gen::map(rc::gen::inRange(1, 0x3000), [](int c) { return static_cast<char32_t>(c); }));
     std::string word;
@@ -133,7 +133,7 @@ TEST(ProfileFile, AnyWordsComeBack) {
     const Entry entry(profile);
     RC_ASSERT(entry.entries() == 1U);
     RC_ASSERT(entry.words("command") == profile.command);
-  });
+  }));
 }
 
 TEST(ProfileFile, NamesThatYamlWouldTakeForSomethingElseAreQuoted) {

@@ -13,6 +13,7 @@
 #include <iterator>
 #include <set>
 
+#include "support/requirement.h"
 #include "support/temp_directory.h"
 
 namespace capgate::clients {
@@ -191,8 +192,8 @@ TEST_F(ReplaceFile, WhatIsNoRegularFileIsRefused) {
 
 TEST_F(ReplaceFile, AttributesOfTheUserAreKept) {
   const std::string file = write("old");
-  if (::setxattr(file.c_str(), "user.note", "mine", 4, 0) != 0)
-    GTEST_SKIP() << "no attributes here";
+  CAPGATE_REQUIRE(::setxattr(file.c_str(), "user.note", "mine", 4, 0) == 0,
+                  "the file system keeps no attributes of users");
   EXPECT_EQ(replace(file), std::nullopt);
   char value[8] = {};
   EXPECT_EQ(::getxattr(file.c_str(), "user.note", value, sizeof(value)), 4);
@@ -200,7 +201,7 @@ TEST_F(ReplaceFile, AttributesOfTheUserAreKept) {
 }
 
 TEST_F(ReplaceFile, RootKeepsTheOwner) {
-  if (::getuid() != 0) GTEST_SKIP() << "only root has files of others";
+  CAPGATE_REQUIRE(::getuid() == 0, "only root has files of others");
   const std::string file = write("old", 0640);
   ASSERT_EQ(::chown(file.c_str(), ordinary, 54321), 0);
   EXPECT_EQ(replace(file), std::nullopt);
@@ -212,7 +213,7 @@ TEST_F(ReplaceFile, RootKeepsTheOwner) {
 }
 
 TEST_F(ReplaceFile, AnOrdinaryUserReplacesTheirOwnFile) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  CAPGATE_REQUIRE(::getuid() == 0, "needs root to become another user");
   const std::string file = write("old", 0600);
   ASSERT_EQ(::chown(root_.c_str(), ordinary, ordinary), 0);
   ASSERT_EQ(::chown(file.c_str(), ordinary, ordinary), 0);
@@ -222,7 +223,7 @@ TEST_F(ReplaceFile, AnOrdinaryUserReplacesTheirOwnFile) {
 }
 
 TEST_F(ReplaceFile, AnOrdinaryUserIsRefusedWhereTheOwnerCannotBeKept) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  CAPGATE_REQUIRE(::getuid() == 0, "needs root to become another user");
   const std::string file = write("old", 0666);  // root's, in a directory of everybody
   ASSERT_EQ(::chmod(root_.c_str(), 0777), 0);
   EXPECT_TRUE(as_ordinary_user([&] { return replace(file) == Kind::unwritable; }));
@@ -231,7 +232,7 @@ TEST_F(ReplaceFile, AnOrdinaryUserIsRefusedWhereTheOwnerCannotBeKept) {
 }
 
 TEST_F(ReplaceFile, AnOrdinaryUserIsRefusedInADirectoryOfOthers) {
-  if (::getuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  CAPGATE_REQUIRE(::getuid() == 0, "needs root to become another user");
   const std::string file = write("old", 0666);
   ASSERT_EQ(::chown(file.c_str(), ordinary, ordinary), 0);
   ASSERT_EQ(::chmod(root_.c_str(), 0755), 0);

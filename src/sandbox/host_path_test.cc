@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "support/requirement.h"
 #include "support/temp_directory.h"
 
 namespace capgate::sandbox {
@@ -119,7 +120,7 @@ TEST(HostPath, ALinkOfAUserInTheMiddleIsRefusedAndWhatItStandsForIsNamed) {
 }
 
 TEST(HostPath, AUsersLinkBehindOneOfRootIsRefusedToo) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a link of root's";
+  CAPGATE_REQUIRE(::geteuid() == 0, "needs root to make a link of root's");
   const TempDirectory directory;
   directory.file("real/file", "text");
   belongs_to_a_user(directory.link("users", "real"));
@@ -130,7 +131,7 @@ TEST(HostPath, AUsersLinkBehindOneOfRootIsRefusedToo) {
 }
 
 TEST(HostPath, LinksOfRootAreFollowedAndRecorded) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a link of root's";
+  CAPGATE_REQUIRE(::geteuid() == 0, "needs root to make a link of root's");
   const TempDirectory directory;
   const std::string file = directory.file("real/deep/file", "text");
   const std::string relative = directory.link("relative", "./real/../real");
@@ -161,7 +162,7 @@ TEST(HostPath, WhatIsMissingIsSaidWithARemedy) {
 }
 
 TEST(HostPath, WhatIsMissingBehindALinkIsSaidToo) {
-  if (::geteuid() != 0) GTEST_SKIP() << "needs root to make a link of root's";
+  CAPGATE_REQUIRE(::geteuid() == 0, "needs root to make a link of root's");
   const TempDirectory directory;
   directory.directory("real");
   directory.link("link", "real");

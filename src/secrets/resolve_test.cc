@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "secrets/provider_lab.h"
+#include "support/requirement.h"
 
 namespace capgate::secrets {
 namespace {
@@ -59,7 +60,7 @@ TEST_F(Resolve, WhatIsNoFileIsRefusedWithoutWaiting) {
 }
 
 TEST_F(Resolve, AFileOfAnotherUserIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  CAPGATE_REQUIRE(::geteuid() == 0, "only root can give a file away");
   const std::string name = file("a", "value");
   ASSERT_EQ(::chown(name.c_str(), 12345, 12345), 0);
   EXPECT_TRUE(refusal("file:" + name).contains("belongs to user 12345"));
@@ -129,7 +130,7 @@ TEST_F(Resolve, ACommandThatDoesNotEndIsKilledWithItsGroup) {
   const auto out = resolve(*parse_binding("TOKEN=cmd:" + program), hurried);
   ASSERT_FALSE(out);
   EXPECT_TRUE(out.error().message.contains("did not end")) << out.error().message;
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(100));
   expect_gone(path("pid"));
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1);
   // Reaped by whoever adopts orphans; killed at once.
@@ -205,9 +206,8 @@ TEST_F(Resolve, AKeyOfTheKernel) {
   const std::string name = format("capgate-test-{}", ::getpid());
   for (const long ring : {KEY_SPEC_USER_KEYRING, KEY_SPEC_SESSION_KEYRING}) {
     const long key = add_key(name, "value-of-key", ring);
-    if (key < 0 && (errno == ENOSYS || errno == EPERM)) {
-      GTEST_SKIP() << "this kernel lets nobody keep keys";
-    }
+    CAPGATE_REQUIRE(key >= 0 || (errno != ENOSYS && errno != EPERM),
+                    "this kernel, or the filter of this container, lets nobody keep keys");
     ASSERT_GE(key, 0) << errno;
     const auto out = resolved("keyring:" + name);
     EXPECT_EQ(::syscall(SYS_keyctl, KEYCTL_UNLINK, key, ring), 0);

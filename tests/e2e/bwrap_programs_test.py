@@ -56,10 +56,9 @@ class Processes(BwrapCase):
         results = self.attempt_with(
             artifact, ("make_nameless", "/usr/bin"), ("open_for_writing", "/usr/bin/uname"),
             ("make_nameless", "/usr/sbin"), ("make_nameless", "/usr/local/bin"))
-        self.assertEqual(results[0], "EROFS")
-        self.assertIn(results[1], ("EROFS", "EACCES"))
-        for result in results[2:]:  # hidden behind an empty directory of /proc
-            self.assertIn(result, ("EROFS", "EOPNOTSUPP"))
+        # Of an existing file the kernel asks for its mode first, which only root has passed.
+        existing = "EROFS" if self.uid == 0 else "EACCES"
+        self.assertEqual(results, ["EROFS", existing, "EROFS", "EROFS"])
 
     def test_programs_run_where_sbin_is_a_link(self):
         """As on Arch and Fedora: hiding /usr/sbin must not hide /usr/bin."""

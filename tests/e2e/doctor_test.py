@@ -123,11 +123,11 @@ class ThisHost(DoctorCase):
                 self.assertEqual(value["host"]["kernel"], os.uname().release)
                 self.assertEqual(value["host"]["uid"], uid)
 
-    def test_an_ordinary_user_may_have_no_control_group_and_is_told(self):
-        value = self.diagnose(0)
-        if value["host"]["cgroup"] == "none":
-            self.assertEqual(value["findings"]["cgroup"]["status"], "limited")
-            self.assertTrue(value["findings"]["cgroup"]["remedies"])
+    def test_an_ordinary_user_has_no_control_group_and_is_told(self):
+        value = self.diagnose(0, uid=launch.ORDINARY)
+        self.assertEqual(value["host"]["cgroup"], "none", "a user without a session")
+        self.assertEqual(value["findings"]["cgroup"]["status"], "limited")
+        self.assertTrue(value["findings"]["cgroup"]["remedies"])
 
     def test_the_words_say_the_same_as_the_data(self):
         done = self.run_doctor()

@@ -55,7 +55,7 @@ class Clients(EgressCase):
         lines = run.output.split("\n")
         self.assertEqual(lines[0], "200 200", run)
         for line in lines[1:4]:
-            self.assertRegex(line, r"^000 (403|000)$", run)
+            self.assertEqual(line, "000 403", run)
         run.assert_line(event="connect", host="api.example.test", port=443, verdict="allowed")
         run.assert_denied(host="other.example.test", port=443)
         run.assert_denied(host="api.example.test", port=8443)
@@ -77,7 +77,7 @@ class Clients(EgressCase):
         lines = run.output.split("\n")
         self.assertEqual(lines[0], "200 000", run)
         for line in lines[1:3]:
-            self.assertRegex(line, r"^(403|000) 000$", run)
+            self.assertEqual(line, "403 000", run)
         (head,) = self.lab.far.at(addresses.STUB, 80)
         self.assertTrue(head.startswith("GET /path?query HTTP/1.1\r\n"), head)
         self.assertEqual(self.lab.far.at(addresses.VICTIM, 80), [])
@@ -151,7 +151,7 @@ class Clients(EgressCase):
             request(f"{host}:3128", method="CONNECT", target=f"{host}:3128") + inner
             for host in ("127.0.0.1", "localhost", "[::1]")))
         for got in answers:
-            self.assertRegex(got, r"^HTTP/1\.1 (403|400|502) ", run)
+            self.assertRegex(got, r"^HTTP/1\.1 403 ", run)
         self.assertEqual(self.lab.far.at(addresses.VICTIM, 80), [])
 
     def test_keeping_the_connection_changes_nothing(self):

@@ -37,8 +37,7 @@ class Grants(FilesCase):
         self.file("other", "old")
         seen = self.attempt(allow(f"fs:write:{self.place('note')}"), self.writing("note"),
                             self.reading("other"), self.writing("made"))
-        self.assertEqual(seen[:2], ["3", "ENOENT"])
-        self.assertIn(seen[2], ("EACCES", "EROFS", "EPERM"))
+        self.assertEqual(seen, ["3", "ENOENT", "EROFS"])
         self.assertEqual((self.text("note"), self.text("other")), ("new", "old"))
 
     def test_a_missing_file_to_be_written_is_made_for_the_caller_alone(self):
@@ -76,8 +75,7 @@ class Grants(FilesCase):
         self.file("a.md", "old")
         seen = self.attempt(allow(f"fs:write:{self.work}/*.md"), self.writing("a.md"),
                             self.writing("new.md"))
-        self.assertEqual(seen[0], "3")
-        self.assertIn(seen[1], ("EACCES", "EROFS", "EPERM"))
+        self.assertEqual(seen, ["3", "EROFS"])
         self.assertEqual(os.listdir(self.work), ["a.md"])
 
     def test_a_writable_directory_in_a_readable_tree(self):
@@ -221,9 +219,7 @@ class Rights(FilesCase):
     def test_read_changes_nothing(self):
         seen = self.attempt(allow(f"fs:read:{self.work}/**"), self.reading("note"),
                             self.writing("made"), self.writing("note"), self.removing("note"))
-        self.assertEqual(seen[0], "'old'")
-        for result in seen[1:]:
-            self.assertIn(result, ("EROFS", "EACCES"))
+        self.assertEqual(seen, ["'old'", "EROFS", "EROFS", "EROFS"])
 
 
 @started_by_root_and_user

@@ -35,9 +35,12 @@ class UnixSocket(IpcCase):
         """Before ABI 9 Landlock has no right for it: then the report must not be silent."""
         path = self.listen("declared")
         words = allow(f"fs:read:{self.work}/**", "ipc:connect:self")
-        if self.greeting(words, path) == GREETING:
-            told = self.report(words, ["/usr/bin/true"])["notHeld"]
-            self.assertTrue([line for line in told if "socket of the host" in line], told)
+        report = self.report(words, ["/usr/bin/true"])
+        told = [line for line in report["notHeld"] if "socket of the host" in line]
+        if report["landlockAbi"] < 9:
+            self.assertEqual((self.greeting(words, path), len(told)), (GREETING, 1), report)
+        else:
+            self.assertEqual((self.greeting(words, path), len(told)), ("EACCES", 0), report)
 
     def test_one_declared_in_a_granted_directory_is_reached(self):
         path = self.listen("declared")
@@ -69,8 +72,7 @@ class UnixSocket(IpcCase):
         path = self.listen("declared")
         seen = self.attempt(allow(unix(path)), f"os.unlink({path!r})", f"os.chmod({path!r}, 0)",
                             f"os.rename({path!r}, {path + '2'!r})")
-        for result in seen:
-            self.assertIn(result, ("EROFS", "EACCES", "EPERM", "EBUSY"))
+        self.assertEqual(seen, ["EROFS"] * 3)
         self.assertEqual(self.outside(python(CONNECT, path)).strip(), GREETING)
 
 
@@ -133,9 +135,7 @@ class Netlink(IpcCase):
         audit, uevent, route = 9, 15, 0
         seen = self.attempt(allow("ipc:connect:netlink-route"),
                             *[f"{netlink(each)} and True" for each in (audit, uevent, route)])
-        self.assertEqual(seen[2], "True")
-        for result in seen[:2]:
-            self.assertIn(result, ("EPERM", "EAFNOSUPPORT"))
+        self.assertEqual(seen, ["EAFNOSUPPORT", "EAFNOSUPPORT", "True"])
 
 
 @started_by_root_and_user

@@ -152,8 +152,7 @@ class GrantsInIt(ProfileCase):
         self.own(path, 0o600)
         seen = self.in_profile(self.reading("settings"), self.writing("settings"),
                                words=allow(f"fs:read:{path}"))
-        self.assertEqual(seen[0], "'mine'")
-        self.assertIn(seen[1], ("EROFS", "EACCES"))
+        self.assertEqual(seen, ["'mine'", "EROFS"])
 
     def test_a_script_below_home_is_mounted(self):
         script = os.path.join(self.project, "server.py")

@@ -321,8 +321,7 @@ class Report(RunCase):
         seen = self.attempt(allow(f"fs:read:{note}"), f"open({note!r}).read()",
                             f"open({note!r}, 'a')", f"open({other!r})",
                             f"os.listdir({self.work!r})")
-        self.assertEqual(seen[:3], ["'text'", "EROFS", "ENOENT"])
-        self.assertIn(seen[3], ("EACCES", "['note']"))
+        self.assertEqual(seen, ["'text'", "EROFS", "ENOENT", "['note']"])
 
     def test_what_it_says_about_processes_is_true(self):
         with_git = self.report(allow("exec:spawn:git"), ["/usr/bin/true"])

@@ -143,7 +143,7 @@ class Providers(SecretCase):
         path = self.file("token", LONG, mode=0o600)
         os.chown(path, 54321, 54321)
         said = self.refused("file:" + path)
-        self.assertRegex(said, "belongs to user 54321|Permission denied")
+        self.assertIn("belongs to user 54321" if self.uid == 0 else "Permission denied", said)
 
     def test_a_command(self):
         path = self.file("token", LONG + "\n")

@@ -118,8 +118,8 @@ static int count_zombies(void) {
   if (directory) closedir(directory);
   return count;
 }
-// COUNT,MILLISECONDS: orphans that end at once, and the time that an init has to reap them. OPEN: some
-// are left.
+// COUNT,MILLISECONDS: orphans that end at once, and the time that an init has to reap them. OPEN:
+// some are left.
 static int zombies(const char* arg) {
   int count = 0, milliseconds = 0;
   if (sscanf(arg, "%d,%d", &count, &milliseconds) != 2) return EINVAL;
