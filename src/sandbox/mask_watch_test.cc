@@ -46,7 +46,8 @@ TEST_F(Masks, AFileBesideIsNotTheirConcern) {
 }
 
 TEST_F(Masks, AFileRenamedOverTheMaskIsNoticed) {
-  std::filesystem::rename(place.file("new", "another"), file);
+  const TempDirectory elsewhere;  // where nothing is watched
+  std::filesystem::rename(elsewhere.file("new", "another"), file);
   EXPECT_TRUE(has_event(watch));
   EXPECT_EQ(watch.replaced(), file);
 }
@@ -100,6 +101,19 @@ TEST_F(Masks, TheGrantItselfThatVanishedIsNoticed) {
   EXPECT_TRUE(has_event(watch));
   EXPECT_NE(watch.replaced(), "");
   std::filesystem::rename(moved, place.path());
+}
+
+// Neither there nor gone: that is no state in which the cover is known to hold.
+TEST(MasksUnknown, AnEntryThatCannotBeLookedAtCountsAsReplaced) {
+  const TempDirectory place;
+  const std::string file = place.file("grant/token", "secret");
+  const std::vector<Masked> masked = {
+      {.path = file, .root = place.path("grant"), .identity = *identify(file)}};
+  const std::vector<Masked> none;
+  MaskWatch watch(masked, none);
+  std::filesystem::rename(place.path("grant"), place.path("away"));
+  place.file("grant", "no directory");
+  EXPECT_EQ(watch.replaced(), file);
 }
 
 TEST(MasksOfNothing, NothingIsWatched) {

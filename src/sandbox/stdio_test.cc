@@ -76,6 +76,19 @@ TEST(Stdio, ANamedSocketDoesNotPass) {
   EXPECT_FALSE(may_pass(listening_at(directory.path("socket")).get()));
 }
 
+// A connection that a service accepted has the service's name.
+TEST(Stdio, AnAcceptedConnectionDoesNotPass) {
+  const TempDirectory directory;
+  const Fd listener = listening_at(directory.path("socket"));
+  sockaddr_un address{};
+  socklen_t size = sizeof(address);
+  ASSERT_EQ(::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const Fd client = socket_of(SOCK_STREAM);
+  ASSERT_EQ(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  const Fd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  EXPECT_FALSE(may_pass(accepted.get()));
+}
+
 // It belongs to the host's network namespace, so it could reach abstract sockets there.
 TEST(Stdio, ASocketThatIsNotConnectedDoesNotPass) {
   EXPECT_FALSE(may_pass(socket_of(SOCK_STREAM).get()));

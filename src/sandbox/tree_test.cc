@@ -178,9 +178,16 @@ TEST(Tree, EveryMountIsNosuidAndAllButDevicesNodev) {
 TEST(Tree, ACoverCanNeitherBeWrittenNorRun) {
   Tree tree;
   tree.cover("/srv/.ssh", a_directory);
-  const std::uint64_t attributes = std::move(tree).take().front().attributes;
-  EXPECT_NE(attributes & MOUNT_ATTR_RDONLY, 0U);
-  EXPECT_NE(attributes & MOUNT_ATTR_NOEXEC, 0U);
+  const BoundMount cover = std::move(tree).take().front();
+  EXPECT_NE(cover.attributes & MOUNT_ATTR_RDONLY, 0U);
+  EXPECT_NE(cover.attributes & MOUNT_ATTR_NOEXEC, 0U);
+}
+
+// A secret that is moved away while the sandbox is made would come back without its cover.
+TEST(Tree, ACoverMustBeMade) {
+  Tree tree;
+  tree.cover("/srv/.ssh", a_directory);
+  EXPECT_FALSE(std::move(tree).take().front().optional);
 }
 
 TEST(Tree, IdentityAndOwnershipAreKept) {

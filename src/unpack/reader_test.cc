@@ -56,6 +56,13 @@ TEST(Reader, HasASessionOfItsOwnAndNoDirectoryOfTheCaller) {
             "/\n");
 }
 
+// Part of an answer is no answer.
+TEST(Reader, IsNotBelievedWhenItFailsAfterItsAnswer) {
+  EXPECT_EQ(output_of("echo '{}'; exit 1"), "capgate-unpack ended with status 1");
+  EXPECT_EQ(output_of("echo '{}'; kill -9 $$"),
+            "cannot be read: the reader was stopped by signal 9");
+}
+
 // A child that is confined and waits, as its parent finds it in /proc.
 class Waiting {
  public:
