@@ -24,17 +24,18 @@ def axe_violations(page):
             node => node.target.join(' ') + ' ' + node.failureSummary).slice(0, 3).join('; ')))""")
 
 
-def html_mistakes(path):
-    """What html-validate has against a file, each as (rule, message)."""
+def html_mistakes(*paths):
+    """What html-validate has against these files, each as (file, rule, message). It takes longer to start than
+    to check a page, so one run checks all."""
     config = os.path.join(PLACE, "htmlvalidate.json")
     with open(f"{config}.{os.getpid()}", "w", encoding="utf-8") as file:
         json.dump({"root": True, "extends": ["html-validate:standard", "html-validate:a11y"]}, file)
     os.replace(f"{config}.{os.getpid()}", config)
     done = subprocess.run(
         [launch.NODE, os.path.join(PLACE, "node_modules/html-validate/bin/html-validate.js"),
-         "--config", config, "--formatter", "json", path],
+         "--config", config, "--formatter", "json", *paths],
         cwd=PLACE, capture_output=True, text=True, check=False, timeout=SECONDS)
     if not done.stdout.startswith("["):
         raise RuntimeError(f"html-validate failed: {done.stderr}")
-    return [(message["ruleId"], message["message"]) for result in json.loads(done.stdout)
-            for message in result["messages"]]
+    return [(result["filePath"], message["ruleId"], message["message"])
+            for result in json.loads(done.stdout) for message in result["messages"]]

@@ -1,8 +1,7 @@
-"""capgate report: the page in a real browser, the picture, the data, and where they are written."""
+"""capgate report: the page in a real browser, and the picture in an XML reader."""
 
 import json
 import os
-import re
 import unittest
 import xml.etree.ElementTree
 
@@ -34,6 +33,12 @@ HOSTILE = manifest(
     tool("\u202egnp.exe \u05e9\u05dc\u05d5\u05dd \u4f60\u597d", 'fs:read:"/srv/\u05d0/\u05d1"'),
     tool("x" * 10000, "net:connect:api.example.com:443"),
     tool('"><svg onload=alert(1)>', 'assert:a.b:"</style><script>alert(2)</script>"'))
+
+# The control of every check: a page that asks for something, overflows and has mistakes.
+LOUD = """<!DOCTYPE html><title>x</title><h1>x</h1>
+<img src="http://origin.invalid/x.png" width="3000" height="1"><svg class="picture">
+<rect class="g-card" width="20" height="20" fill="#fff"/>
+<text y="15" fill="#eee">too long</text></svg>"""
 
 # Texts that stand out of the card or the box in which they start, in pixels of the drawing.
 OVERFLOW = """[...document.querySelectorAll('.picture')].flatMap(svg => {
@@ -134,18 +139,13 @@ class Pages(ReportCase):
                     self.assert_quiet_and_fitting(self.browser.open(path, **look))
 
     def test_a_request_and_an_overflow_would_be_seen(self):
-        path = self.tree.file("loud.html", """<!DOCTYPE html><title>x</title><h1>x</h1>
-            <img src="http://origin.invalid/x.png" width="3000" height="1"><svg class="picture">
-            <rect class="g-card" width="20" height="20" fill="#fff"/>
-            <text y="15" fill="#eee">too long</text></svg>""")
-        page = self.browser.open(path)
+        page = self.browser.open(self.tree.file("loud.html", LOUD))
         self.assertIn("http://origin.invalid/x.png", page.requests)
         self.assertNotEqual(page.messages, [])
         self.assertGreater(page.evaluate("document.documentElement.scrollWidth"), 1280)
         self.assertEqual(page.evaluate(OVERFLOW), ["too long"])
         self.assertEqual(len(page.evaluate(CONTRAST)), 1)
         self.assertNotEqual(page_checks.axe_violations(page), [])
-        self.assertNotEqual(page_checks.html_mistakes(path), [])
 
     def test_a_checker_of_accessibility_finds_nothing(self):
         for name in ("github", "docker", "wider", "hostile"):
@@ -155,9 +155,9 @@ class Pages(ReportCase):
                     self.assertEqual(page_checks.axe_violations(page), [])
 
     def test_a_checker_of_html_finds_nothing(self):
-        for name, path in self.pages.items():
-            with self.subTest(page=name):
-                self.assertEqual(page_checks.html_mistakes(path), [])
+        loud = self.tree.file("loud.html", LOUD)
+        mistakes = page_checks.html_mistakes(*self.pages.values(), loud)
+        self.assertEqual({path for path, _, _ in mistakes}, {loud}, mistakes)
 
     def test_what_a_screen_reader_is_told(self):
         page = self.browser.open(self.pages["github"])
@@ -206,13 +206,8 @@ class Pages(ReportCase):
             self.assertIn(words, page.evaluate("document.querySelector('#changes').innerText"))
 
 
-class Files(ReportCase):
-    def test_the_page_loads_nothing(self):
-        for text in (self.report(GITHUB), self.report(self.manifest("h.json", HOSTILE))):
-            self.assertIn("default-src 'none'; style-src 'sha256-", text)
-            self.assertEqual(re.findall(r"<(?:script|link|img|iframe|object|base)\b", text), [])
-            self.assertEqual(re.findall(r"""(?:src|href)="(?!#)""", text), [])
-            self.assertEqual(re.findall(r"url\(|@import", text), [])
+class Picture(ReportCase):
+    """The rest of the command: src/cli/report_test.cc."""
 
     def test_the_picture_is_svg(self):
         for words in ([GITHUB], [self.manifest("h.json", HOSTILE)],
@@ -221,91 +216,6 @@ class Files(ReportCase):
             self.assertEqual(root.tag, SVG + "svg")
             self.assertTrue(root.find(SVG + "title").text.endswith("in its box"))
             self.assertIn("At worst", root.find(SVG + "desc").text)
-
-    def test_data(self):
-        data = json.loads(self.report(GITHUB, "--json"))
-        self.assertEqual(data["schemaVersion"], 1)
-        self.assertEqual([line["capability"] for line in data["lines"]],
-                         ["fs:write:/workspace/**", "net:connect:api.github.com:443",
-                          "env:inject:GITHUB_PERSONAL_ACCESS_TOKEN"])
-        self.assertEqual(data["lines"][1]["origins"][0],
-                         {"tool": "create_issue", "place": "github.json:9:10",
-                          "capability": "net:connect:api.github.com:443"})
-        self.assertEqual(data["counts"], {"lines": 3, "widened": 0, "notEnforced": 0})
-
-    def test_every_target_answers(self):
-        targets = json.loads(launch.capgate("targets", "--json").stdout)
-        names = [one["name"] for one in targets]
-        self.assertIn("docker", names)
-        for name in names:
-            with self.subTest(target=name):
-                data = json.loads(self.report(EVERY, "--target", name, "--json"))
-                self.assertEqual(data["problems"], [])
-                self.assertGreater(data["counts"]["notEnforced"], 0)
-
-    def test_one_tool_and_variables_and_sealing(self):
-        path = self.manifest("v.json", manifest(
-            "v", tool("a", "fs:read:${REPO}/**"),
-            tool("b", "env:inject:KEY", "net:connect:a.example:443")))
-        data = json.loads(self.report(path, "--set", "REPO=/srv/x", "--tool", "a", "--json"))
-        self.assertEqual([line["capability"] for line in data["lines"]], ["fs:read:/srv/x/**"])
-        self.assertEqual([one["name"] for one in data["tools"]], ["a"])
-        data = json.loads(self.report(path, "--set", "REPO=/srv/x", "--seal", "--json"))
-        self.assertIn("env:inject:KEY?to=a.example:443",
-                      [line["capability"] for line in data["lines"]])
-        # OLD need not use every variable of NEW, nor have its tool.
-        old = self.manifest("o.json", manifest("v", tool("b", "env:inject:KEY")))
-        self.report(path, "--set", "REPO=/srv/x", "--tool", "a", "--against", old)
-
-    def test_against_what_cannot_be_read(self):
-        done = launch.capgate("report", GITHUB, "--against", self.tree.path("none.json"))
-        self.assertEqual(done.returncode, 3)
-        bad = self.manifest("bad.json", manifest("b", tool("t", "fs:read:relative")))
-        done = launch.capgate("report", GITHUB, "--against", bad)
-        self.assertEqual((done.returncode, done.stdout), (4, ""))
-        self.assertIn("CAP_FS_RELATIVE", done.stderr)
-
-    def test_against_itself_nothing_is_wider(self):
-        self.assertIn("= nothing wider than github.json", self.report(GITHUB, "--against", GITHUB))
-
-    def test_where_it_is_written(self):
-        place = self.tree.path("report.html")
-        self.assertEqual(self.report(GITHUB, "-o", place), "")
-        with open(place, encoding="utf-8") as file:
-            written = file.read()
-        self.assertEqual(written, self.report(GITHUB))
-        self.assertEqual(written, self.report(GITHUB, "-o", "-"))
-        done = launch.capgate("report", EVERY, "-o", place)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("exists", done.stderr)
-        self.report(GITHUB, "--svg", "-o", place, "--force")
-        with open(place, encoding="utf-8") as file:
-            self.assertTrue(file.read().startswith("<svg"))
-        self.assertEqual([name for name in os.listdir(self.tree.root) if ".new-" in name], [])
-
-    def test_it_takes_nothing_away(self):
-        link = self.tree.path("link.html")
-        os.symlink(self.tree.file("kept.txt", "kept"), link)
-        pipe = self.tree.path("pipe")
-        os.mkfifo(pipe)
-        for place in (link, pipe, self.tree.root, "/dev/null"):
-            with self.subTest(place=place):
-                done = launch.capgate("report", GITHUB, "-o", place, "--force")
-                self.assertEqual(done.returncode, 2)
-                self.assertRegex(done.stderr, "is no regular file|is a directory")
-        with open(link, encoding="utf-8") as file:
-            self.assertEqual(file.read(), "kept")
-
-    def test_words(self):
-        for words in (["--svg", "--json"], ["--target", "dokcer"], ["-o", ""]):
-            with self.subTest(words=words):
-                done = launch.capgate("report", GITHUB, *words)
-                self.assertEqual((done.returncode, done.stdout), (2, ""))
-
-    def test_the_same_bytes_in_any_place(self):
-        with open(GITHUB, encoding="utf-8") as file:
-            copy = self.tree.file("deep/er/github.json", file.read())
-        self.assertEqual(self.report(GITHUB), self.report(copy))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""capgate schema, with real validators and with the engines that editors use.
+"""capgate schema, with real validators and with the engines that editors use. The command itself:
+src/cli/schema_test.cc.
 
 The relation that is tested: whatever capgate accepts, the schema accepts; whatever capgate refuses,
 the schema flags, or the case stands in UNSEEN with the reason why a schema cannot see it.
@@ -170,11 +171,6 @@ class Manifests(unittest.TestCase):
                     self.assertEqual(done.returncode, 4)
                     continue
                 self.assertEqual(check.is_valid(manifest), done.returncode == 0, done.stderr)
-
-    def test_a_schema_key_is_accepted_silently(self):
-        manifest = {"$schema": "https://example.com/manifest.schema.json", **launch.server("fs:read:/a")}
-        done = launch.capgate("check", "-", text=json.dumps(manifest))
-        self.assertEqual((done.returncode, "schema" in done.stderr), (0, False), done.stderr)
 
 
 class Configs(unittest.TestCase):
@@ -377,26 +373,6 @@ class Editors(unittest.TestCase):
                                      {"fs:read:b"})
                     self.assertIn("not absolute", json.dumps(answer["diagnostics"]))
                     self.assertIn("Files", answer["hover"])
-
-
-class Command(unittest.TestCase):
-    def test_the_default_is_the_manifest_of_2020_12(self):
-        self.assertEqual(launch.capgate("schema").stdout,
-                         launch.capgate("schema", "manifest", "--draft=2020-12").stdout)
-        self.assertIn("draft/2020-12", launch.capgate("schema").stdout)
-
-    def test_unknown_words_are_refused(self):
-        for words in (["manifests"], ["--draft", "04"], ["manifest", "config"]):
-            done = launch.capgate("schema", *words)
-            self.assertEqual((done.returncode, done.stdout), (2, ""), words)
-
-    def test_the_docs_hold_what_is_printed(self):
-        for subject, name in {"manifest": "manifest", "config": "capgate-yaml"}.items():
-            for draft, middle in {"2020-12": "", "07": ".draft-07"}.items():
-                with open(os.path.join(launch.ROOT, f"docs/{name}{middle}.schema.json"),
-                          encoding="utf-8") as file:
-                    self.assertEqual(file.read(),
-                                     launch.capgate("schema", subject, "--draft", draft).stdout)
 
 
 if __name__ == "__main__":
