@@ -14,6 +14,7 @@ from approve_cases import DRIFT, INTEGRITY, ApproveCase, tool
 from cases import started_by_root_and_user
 from install_test import InstallCase
 from run_cases import adopt_orphans
+from starters import started_by_user
 
 USAGE = 2
 NO_LIST = 3
@@ -23,7 +24,7 @@ def setUpModule():
     adopt_orphans()
 
 
-@started_by_root_and_user
+@started_by_user("test_a_changed_description_is_found")
 class Tools(ApproveCase):
     def test_a_changed_description_is_found(self):
         self.user(x=self.entry())
@@ -110,7 +111,7 @@ class Tools(ApproveCase):
                          [("new", "removed")])
 
 
-@started_by_root_and_user
+@started_by_user("test_a_changed_description_is_found")
 class ModernTools(ApproveCase):
     era = "modern"
 
@@ -209,7 +210,8 @@ class Harmless(ApproveCase):
         self.assertFalse(os.path.exists(self.approvals()))
 
 
-@started_by_root_and_user
+@started_by_user("test_a_manifest_that_widened_by_one_host",
+                 "test_a_record_that_was_changed_by_hand_is_none")
 class Run(ApproveCase):
     def test_a_manifest_that_widened_by_one_host(self):
         manifest = os.path.join(self.config, "m.json")
@@ -331,7 +333,7 @@ class Run(ApproveCase):
         self.assertIn("is no approval", self.refused_entry())
 
 
-@started_by_root_and_user
+@started_by_user("test_its_bytes_changed", "test_another_version")
 class Package(InstallCase):
     def setUp(self):
         super().setUp()

@@ -12,6 +12,7 @@ from unittest import mock
 import launch
 from cases import started_by_root_and_user
 from run_cases import RunCase, adopt_orphans, allow, python
+from starters import started_by_user
 
 
 def setUpModule():
@@ -102,7 +103,8 @@ class ConfigCase(RunCase):
         return {"capabilities": [f"fs:read:{self.data}", f"fs:read:{self.other}"]}
 
 
-@started_by_root_and_user
+@started_by_user("test_its_policy_is_enforced", "test_its_command_starts",
+                 "test_sensitive_places_stay_hidden_in_a_blocks_paths")
 class Profile(ConfigCase):
     def test_its_policy_is_enforced(self):
         self.user(x=self.reads_data, y=self.reads_other)
@@ -205,7 +207,7 @@ class Profile(ConfigCase):
         self.assertTrue(os.path.exists(kept))
 
 
-@started_by_root_and_user
+@started_by_user("test_flag_then_user")
 class Precedence(ConfigCase):
     def test_flag_then_user(self):
         self.user(x=self.reads_data)
@@ -242,7 +244,8 @@ class Precedence(ConfigCase):
         self.assertEqual(self.output(["--profile", "x"], code, env=env), "seen\n")
 
 
-@started_by_root_and_user
+@started_by_user("test_it_narrows", "test_it_widens_only_after_approval",
+                 "test_what_a_server_writes_there_widens_nothing")
 class Project(ConfigCase):
     def test_it_narrows(self):
         self.user(x=self.reads_both)
@@ -449,7 +452,7 @@ class WritablePlaces(ConfigCase):
         self.assert_not_its_own(said, state)
 
 
-@started_by_root_and_user
+@started_by_user("test_from_a_file_and_from_an_option")
 class Secrets(ConfigCase):
     def injecting(self, provider, **more):
         return {"capabilities": ["env:inject:TOKEN"], "secrets": {"TOKEN": provider},
@@ -495,7 +498,7 @@ class Secrets(ConfigCase):
         self.assertEqual(self.seen(*allow(f"fs:read:{self.data}")), ["seen", "-"])
 
 
-@started_by_root_and_user
+@started_by_user("test_a_terminal_is_asked", "test_what_is_kept")
 class Approve(ConfigCase):
     def setUp(self):
         super().setUp()

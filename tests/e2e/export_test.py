@@ -14,7 +14,8 @@ import unittest
 import egress_lab
 import launch
 import srt_package
-from cases import Case, probe, service, started_by_root_and_user
+from cases import Case, probe, service
+from starters import started_by_user
 
 CURL = ["/usr/bin/curl", "-sS", "--max-time", "10", "--noproxy", ""]
 GOLDENS = os.path.join(launch.ROOT, "tests/golden")
@@ -111,7 +112,7 @@ class Meaning(SrtCase):
                          [f"fs:read:{secret}"])
 
 
-@started_by_root_and_user
+@started_by_user("test_reads_are_an_allowlist", "test_what_is_only_readable_is_not_written")
 class Files(SrtCase):
     """What is granted works and nothing else is seen."""
 

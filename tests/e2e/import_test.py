@@ -13,7 +13,8 @@ import zipfile
 import zlib
 
 import launch
-from cases import Case, started_by_root_and_user
+from cases import Case
+from starters import started_by_user
 
 SAMPLES = os.path.join(launch.ROOT, "tests/import/samples")
 UNPACK = os.path.join(os.path.dirname(launch.CAPGATE), "capgate-unpack")
@@ -152,7 +153,8 @@ class ImportCase(Case):
         self.assertIn("help:", done.stderr.decode())
 
 
-@started_by_root_and_user
+@started_by_user("test_every_sample_becomes_a_manifest_that_passes_check",
+                 "test_a_new_file_is_never_written_over_an_old_one")
 class Formats(ImportCase):
 
     def test_every_sample_becomes_a_manifest_that_passes_check(self):
@@ -358,7 +360,8 @@ class NeverWider(ImportCase):
         self.assertIn("network.outbound.allow_transport", [loss["subject"] for loss in losses])
 
 
-@started_by_root_and_user
+@started_by_user("test_a_bundle_is_read_like_its_manifest", "test_from_standard_input_only_as_a_file",
+                 "test_links")
 class Bundles(ImportCase):
 
     def test_a_bundle_is_read_like_its_manifest(self):

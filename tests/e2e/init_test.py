@@ -15,6 +15,7 @@ import launch
 import npm_servers
 from cases import service, started_by_root_and_user
 from run_cases import RunCase, adopt_orphans, allow, cgroups_of, end, python, reap_orphans
+from starters import started_by_user
 
 FIXTURES = ("npm_servers",)
 PACKAGES = "@modelcontextprotocol/server-"
@@ -148,7 +149,7 @@ class RealServers(InitCase):
         self.assertEqual(told["server"]["protocol"], "2026-07-28")
 
 
-@started_by_root_and_user
+@started_by_user("test_yaml_on_stdout_passes_check", "test_a_file_is_yaml_or_json_by_its_name")
 class Files(InitCase):
     command = scripted("tools(start(), 'read_file', 'run')")
 
@@ -248,7 +249,7 @@ class Sandboxed(InitCase):
         self.assertEqual(names, ["False"])
 
 
-@started_by_root_and_user
+@started_by_user("test_requests_of_the_server_are_answered")
 class Servers(InitCase):
     """What servers do that keep to the protocol, more or less."""
 
@@ -289,7 +290,7 @@ class Servers(InitCase):
         self.assertEqual((found["name"], found["declared"]), ("scripted", 0))
 
 
-@started_by_root_and_user
+@started_by_user("test_one_that_ends_at_once", "test_nothing_is_written_for_it")
 class BrokenServers(InitCase):
     def test_one_that_ends_at_once(self):
         said = self.failure([], python("import sys; sys.exit('no \\x1b[31mtoken')"))

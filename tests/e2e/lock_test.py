@@ -8,8 +8,8 @@ import unittest
 
 import launch
 from approve_cases import INTEGRITY, SERVER, ApproveCase, tool
-from cases import started_by_root_and_user
 from run_cases import adopt_orphans
+from starters import started_by_user
 
 USAGE = 2
 NO_LIST = 3
@@ -19,7 +19,7 @@ def setUpModule():
     adopt_orphans()
 
 
-@started_by_root_and_user
+@started_by_user("test_of_a_project", "test_one_that_the_server_could_write_is_none")
 class Lock(ApproveCase):
     def lock(self):
         return os.path.join(self.project, "capgate.lock")
