@@ -159,7 +159,7 @@ TEST_F(InitBelow, RefusesWhereWhatIsToBeCoveredIsGone) {
 TEST_F(InitBelow, FollowsNoLinkToAMountPoint) {
   stage.directory("/elsewhere");
   stage.directory("/elsewhere/dir");
-  const std::string dir = host.place.directory("data/way/dir");
+  host.place.directory("data/way/dir");
   stage.add(MountKind::bind, "/data/way/dir", host.place.path("other"));
   std::filesystem::rename(host.place.path("data/way"), host.place.path("old"));
   std::filesystem::create_symlink("/elsewhere", host.place.path("data/way"));
