@@ -29,9 +29,12 @@ class ProviderAttack : public ProviderTest {
     if (::poll(&poll, 1, 20'000) != 1 || ::read(ids_.get(), text, sizeof(text) - 1) <= 0) return {};
     return sys::Fd(static_cast<int>(::syscall(SYS_pidfd_open, std::stoi(text), 0)));
   }
+  // By itself; one that does not is killed, so that nothing is left behind.
   static bool ends(const sys::Fd& process) {
     pollfd poll{process.get(), POLLIN, 0};
-    return ::poll(&poll, 1, 20'000) == 1;
+    if (::poll(&poll, 1, 20'000) == 1) return true;
+    (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+    return false;
   }
   // Runs `body` in a child, which then waits, until `look` returns; then kills the child.
   template <typename Body, typename Look>
