@@ -1,7 +1,9 @@
 // Clients one after the other, and how many connections the origin sees.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <future>
 
 #include "support/tls_stage.h"
@@ -224,6 +226,52 @@ TEST_F(TerminatorKeep, RulesHoldForEveryClient) {
   connections.reset();
   end_of_origin(origin_side);
   EXPECT_EQ(heard, (Heard{{"GET /"}}));
+}
+
+// In the loop, so that nothing else happens meanwhile; then answers.
+egress::Task when_told(egress::Loop& loop, egress::SocketPtr socket, std::function<void()> change) {
+  (void)co_await loop.readable(*socket);
+  change();
+  (void)::send(socket->fd(), "x", 1, MSG_NOSIGNAL);
+}
+
+// The rules that hold now decide, not those that held when the connection was made.
+TEST_F(TerminatorKeep, TheAddressOfAKeptConnectionIsCheckedAgain) {
+  begin_sealed();
+  const sys::Fd sockets[] = {captured(), captured()};
+  support::Pair change = support::unix_pair();
+  when_told(stage->loop, stage->adopt(std::move(change.second)),
+            [&] { policy.public_only = true; });
+  Heard heard;
+  std::thread origin_side = serve({{.answers = {ok}}}, heard);
+  play([&] {
+    EXPECT_EQ(ask(sockets[0], "GET /1"), fine);
+    send_text(change.first, "x");
+    EXPECT_EQ(receive(change.first, 1), "x");
+    EXPECT_FALSE(TlsPeer::client(sockets[1], inner_).shaken);
+  });
+  connections.reset();
+  end_of_origin(origin_side);
+  change = {};
+  EXPECT_EQ(heard, (Heard{{"GET /1"}}));
+  EXPECT_EQ(reused(), 0U) << log();
+  EXPECT_TRUE(tells(R"("reason":"private-address")")) << log();
+}
+
+TEST_F(TerminatorKeep, AKeptConnectionThatTheLogDoesNotTellIsNotUsed) {
+  begin_sealed();
+  const sys::Fd sockets[] = {captured(), captured()};
+  Heard heard;
+  std::thread origin_side = serve({{.answers = {ok}}}, heard);
+  play([&] {
+    EXPECT_EQ(ask(sockets[0], "GET /1"), fine);
+    EXPECT_EQ(::fcntl(audit.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+    EXPECT_FALSE(TlsPeer::client(sockets[1], inner_).shaken);
+  });
+  connections.reset();
+  end_of_origin(origin_side);
+  EXPECT_EQ(heard, (Heard{{"GET /1"}}));
+  EXPECT_TRUE(support::text_of(diagnostics).contains("audit log cannot be written"));
 }
 
 }  // namespace
