@@ -49,12 +49,16 @@ TEST_F(ReadyManifest, MayNotGrantMoreThanWasApproved) {
   EXPECT_TRUE(is_change(R"("fs:read:/srv/a")", R"("fs:read:/srv/a", "net:connect:a.example:443")"));
 }
 
+// All of it is shown, also what it no longer grants.
 TEST_F(ReadyManifest, OfAnotherTextIsAChange) {
   Output output;
-  const Loaded loaded = loaded_with(R"("fs:read:/srv/a")");
-  const Subject now = subject_of(loaded, "other text");
-  const auto approved = pin_of(subject_of(loaded, "text"), output).value();
-  EXPECT_FALSE(difference(approved, pin_of(now, output).value(), now).is_empty());
+  const Loaded before = loaded_with(R"("fs:read:/srv/a", "net:connect:a.example:443")");
+  const Loaded after = loaded_with(R"("fs:read:/srv/a")");
+  const Subject now = subject_of(after, "other text");
+  const auto approved = pin_of(subject_of(before, "text"), output).value();
+  const clients::PinDiff change = difference(approved, pin_of(now, output).value(), now);
+  EXPECT_EQ(change.texts.size(), 1U);
+  EXPECT_EQ(change.policy.removed, (std::vector<std::string>{"net:connect:a.example:443"}));
 }
 
 }  // namespace

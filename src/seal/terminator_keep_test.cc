@@ -1,6 +1,7 @@
 // Clients one after the other, and how many connections the origin sees.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <functional>
@@ -146,6 +147,35 @@ TEST_F(TerminatorKeep, WhatIsSaidBeyondAnAnswerReachesNoOtherClient) {
   connections.reset();
   end_of_origin(origin_side);
   EXPECT_EQ(heard.size(), 2U);
+  EXPECT_EQ(reused(), 0U) << log();
+}
+
+// OpenSSL has read it from the socket already, but nobody has read it from OpenSSL.
+TEST_F(TerminatorKeep, ARecordThatCameWithTheAnswerReachesNoOtherClient) {
+  begin_sealed();
+  const sys::Fd sockets[] = {captured(), captured()};
+  const std::string forged = "HTTP/1.1 404 Forged\r\nContent-Length: 0\r\n\r\n";
+  std::thread origin_side([&] {
+    const sys::Fd first = accept_from(origin);
+    TlsPeer server = TlsPeer::server(first, outer_);
+    (void)server.hear("\r\n\r\n");
+    const int on = 1;
+    const int off = 0;
+    EXPECT_EQ(::setsockopt(first.get(), IPPROTO_TCP, TCP_CORK, &on, sizeof(on)), 0);
+    server.say(ok);
+    server.say(forged);
+    EXPECT_EQ(::setsockopt(first.get(), IPPROTO_TCP, TCP_CORK, &off, sizeof(off)), 0);
+    const sys::Fd second = accept_from(origin);
+    TlsPeer again = TlsPeer::server(second, outer_);
+    (void)again.hear("\r\n\r\n");
+    again.say(ok);
+    (void)again.hear("never said");
+  });
+  play([&] {
+    for (const sys::Fd& socket : sockets) EXPECT_EQ(ask(socket, "GET /"), fine);
+  });
+  connections.reset();
+  end_of_origin(origin_side);
   EXPECT_EQ(reused(), 0U) << log();
 }
 
