@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -352,6 +353,24 @@ TEST_F(AuditLogTest, GoesOnWhenThereIsRoomAgain) {
   append_all(later, {{.kind = Kind::end}});
   EXPECT_EQ(lines().size(), 3U);
   EXPECT_TRUE(check_chain().empty());
+}
+
+// A part of a line that cannot be removed would make one line of it and the next.
+TEST_F(AuditLogTest, WritesNothingBehindAPartThatStays) {
+  const sys::Fd file(::memfd_create("log", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  AuditLog log(file.get(), github);
+  ASSERT_TRUE(log.append({.kind = Kind::start}));
+  const auto size = static_cast<std::size_t>(::lseek(file.get(), 0, SEEK_END));
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  const bool refused = in_child_with_file_limit(RLIM_INFINITY, [&] {
+    const rlimit little{.rlim_cur = size * 3 / 2, .rlim_max = RLIM_INFINITY};
+    const rlimit enough{.rlim_cur = RLIM_INFINITY, .rlim_max = RLIM_INFINITY};
+    const bool first = ::setrlimit(RLIMIT_FSIZE, &little) == 0 && log.append({.kind = Kind::end});
+    const bool second = ::setrlimit(RLIMIT_FSIZE, &enough) == 0 && log.append({.kind = Kind::end});
+    return !first && !second && !log.problem().empty();
+  });
+  EXPECT_TRUE(refused);
+  EXPECT_EQ(::lseek(file.get(), 0, SEEK_END), static_cast<off_t>(size * 3 / 2));
 }
 
 TEST_F(AuditLogTest, AFullDeviceIsAnError) {

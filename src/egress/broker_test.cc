@@ -168,6 +168,36 @@ TEST_F(BrokerTest, AnswersNamesByDatagramAndByStream) {
   EXPECT_EQ(support::count_of(R"("event":"dns")", log()), 2U) << log();  // one, and two repeats
 }
 
+TEST_F(BrokerTest, ServesABoundedNumberOfStreamsOfNames) {
+  begin({});
+  take(SocketKind::dns_streams, proxy.fd);
+  play([&] {
+    std::vector<sys::Fd> streams;
+    for (int i = 0; i < 32; ++i) streams.push_back(connect_to(proxy.port));
+    EXPECT_EQ(end_of(connect_to(proxy.port)), 0);  // one too many
+    for (const sys::Fd& stream : streams) EXPECT_FALSE(support::has_event(stream, POLLIN));
+  });
+}
+
+TEST_F(BrokerTest, ConnectsNobodyWhenTheBytesAreUsedUp) {
+  policy.limits.bytes = 10;
+  const support::TcpListener origin = support::listen_on_loopback();
+  const std::string place = "localhost:" + std::to_string(origin.port);
+  begin({place + "?proto=tcp"});
+  take(SocketKind::proxy, proxy.fd);
+  const std::string connect = "CONNECT " + place + " HTTP/1.1\r\nHost: " + place + "\r\n\r\n";
+  play([&] {
+    const sys::Fd first = connect_to(proxy.port);
+    send_text(first, connect + "more than ten bytes");
+    const sys::Fd server = accept_from(origin);
+    EXPECT_TRUE(receive_all(first).starts_with("HTTP/1.1 200 "));
+    const sys::Fd second = connect_to(proxy.port);
+    EXPECT_EQ(end_of(second), ECONNRESET);
+  });
+  EXPECT_FALSE(support::has_caller(origin));
+  EXPECT_TRUE(tells(R"("reason":"bytes")")) << log();
+}
+
 // As capgate-init does: a socket for each byte.
 void give_socket(const sys::Fd& channel) {
   char family = 0;

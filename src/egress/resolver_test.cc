@@ -64,6 +64,9 @@ class StubServer {
     const bool exists = question.name != "none.test";
     std::vector<support::DnsBytes> data;
     if (exists && question.type == type_a) data = {{198, 51, 100, 7}, {198, 51, 100, 8}};
+    if (question.name == "many.test" && question.type == type_a) {
+      for (std::uint8_t i = 1; i <= 20; ++i) data.push_back({203, 0, 113, i});
+    }
     if (question.name == "both.test" && question.type == type_aaaa) {
       data = {{0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7}};
     }
@@ -149,6 +152,22 @@ TEST_F(ResolverTest, KeepsAnswersForAsLongAsTheyHold) {
   auto asked = server.asked();
   EXPECT_EQ(asked["a.test"], 2);
   EXPECT_EQ(asked["brief.test"], 4);
+}
+
+// A name server must not decide how many addresses are dialled, or how much memory is used.
+TEST_F(ResolverTest, TakesABoundedNumberOfAddresses) {
+  run({{"many.test"}});
+  EXPECT_EQ(results.at(0).addresses.size(), 16U);
+}
+
+TEST_F(ResolverTest, KeepsABoundedNumberOfAnswers) {
+  std::vector<std::string> names;
+  for (int i = 0; i <= 1024; ++i) names.push_back("n" + std::to_string(i) + ".test");
+  names.emplace_back("n0.test");
+  run({names});
+  auto asked = server.asked();
+  EXPECT_EQ(asked["n1024.test"], 2);
+  EXPECT_EQ(asked["n0.test"], 4);  // its answer was dropped when the cache was full
 }
 
 TEST_F(ResolverTest, SaysWhyThereIsNone) {

@@ -55,6 +55,12 @@ TEST(UrlPath, WhatCanBeReadInTwoWaysMatchesNothing) {
   }
 }
 
+// A server that decodes fewer times than we do would see another path.
+TEST(UrlPath, IsDoubtfulWhereItIsEncodedMoreThanFourTimes) {
+  EXPECT_FALSE(is_ambiguous_path("/a%25252541"));
+  EXPECT_TRUE(is_ambiguous_path("/a%2525252541"));
+}
+
 TEST(UrlPath, OrdinaryPathsAreNotDoubtful) {
   for (const std::string_view path : {"/", "/a", "/a/", "/a.b/..c/d..", "/...", "/a%20b", "/a;b=c",
                                       "/100%25", "/%C3%A9", "/a:b@c,d"}) {

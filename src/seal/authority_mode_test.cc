@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,6 +107,24 @@ TEST(AuthorityMode, SaysWhatIsWrong) {
             "capgate-broker-tls: *.example.org is no name that a certificate can be for\n");
   EXPECT_TRUE(made.handed.empty());
   EXPECT_EQ(WEXITSTATUS(run_with("", {}).status), 1);
+}
+
+// Before anything is read or made: a key that is in memory later is hidden from the start.
+TEST(AuthorityMode, HidesItsMemory) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    for (const int fd : {STDIN_FILENO, STDERR_FILENO}) ::dup2(null, fd);
+    const bool was_hidden = ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
+    (void)run_authority({});
+    rlimit cores{};
+    const bool is_hidden = ::prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+                           ::getrlimit(RLIMIT_CORE, &cores) == 0 && cores.rlim_max == 0;
+    ::_exit(!was_hidden && is_hidden ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

@@ -127,6 +127,31 @@ TEST(Authority, AddressesAndWhatLiesBelowItsNamesAreRefused) {
   }
 }
 
+bool is_critical(X509* certificate, int nid) {
+  const int at = X509_get_ext_by_NID(certificate, nid, -1);
+  return at >= 0 && X509_EXTENSION_get_critical(X509_get_ext(certificate, at)) == 1;
+}
+
+// A client that does not know name constraints must refuse the chain, not ignore them.
+TEST(Authority, ItsConstraintsAreCritical) {
+  const Authority authority = made({"localhost"});
+  const CertificatePtr anchor = parse(authority.anchor_der());
+  for (X509* certificate : {anchor.get(), authority.certificate()}) {
+    EXPECT_TRUE(is_critical(certificate, NID_name_constraints));
+    EXPECT_TRUE(is_critical(certificate, NID_basic_constraints));
+    EXPECT_TRUE(is_critical(certificate, NID_key_usage));
+    EXPECT_EQ(X509_get_key_usage(certificate), std::uint32_t{KU_KEY_CERT_SIGN});
+  }
+}
+
+TEST(Authority, LeavesAreForServersOnly) {
+  Authority authority = made({"localhost"});
+  X509* leaf = authority.issue("localhost")->certificate;
+  EXPECT_EQ(X509_get_extended_key_usage(leaf), std::uint32_t{XKU_SSL_SERVER});
+  EXPECT_EQ(X509_get_key_usage(leaf), std::uint32_t{KU_DIGITAL_SIGNATURE});
+  EXPECT_EQ(X509_check_ca(leaf), 0);
+}
+
 TEST(Authority, ANameBelowAnotherOneIsStillPermitted) {
   Authority authority = made({"github.com", "api.github.com"});
   EXPECT_EQ(verify_issued(authority, "github.com"), "ok");

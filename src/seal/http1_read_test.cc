@@ -194,6 +194,7 @@ TEST(Trailers, AreFieldsThatDoNotFrame) {
   EXPECT_EQ(write_trailers(*read_trailers("\r\n")), "\r\n");
   EXPECT_FALSE(read_trailers("Content-Length: 1\r\n\r\n"));
   EXPECT_FALSE(read_trailers("Transfer-Encoding: chunked\r\n\r\n"));
+  EXPECT_FALSE(read_trailers("Host: b\r\n\r\n"));
   EXPECT_FALSE(read_trailers("A: b\n\r\n"));
 }
 

@@ -160,6 +160,13 @@ TEST_F(SwapHead, RefusesPlaceholdersInsideEachOther) {
   EXPECT_EQ(swapped.error().reason, "other-place");
 }
 
+TEST_F(SwapHead, RefusesInItsPlaceWhereItIsNotBound) {
+  Key elsewhere = key({});
+  EXPECT_EQ(reason(elsewhere, with_authorization("Bearer " + ph_)), "passed");
+  elsewhere.is_bound_here = false;
+  EXPECT_EQ(reason(elsewhere, with_authorization("Bearer " + ph_)), "other-host");
+}
+
 TEST_F(SwapHead, RefusesWithoutAValue) {
   Key without = key({});
   without.value = nullptr;

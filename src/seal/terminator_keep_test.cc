@@ -1,7 +1,10 @@
 // Clients one after the other, and how many connections the origin sees.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <future>
 
 #include "support/tls_stage.h"
@@ -147,6 +150,35 @@ TEST_F(TerminatorKeep, WhatIsSaidBeyondAnAnswerReachesNoOtherClient) {
   EXPECT_EQ(reused(), 0U) << log();
 }
 
+// OpenSSL has read it from the socket already, but nobody has read it from OpenSSL.
+TEST_F(TerminatorKeep, ARecordThatCameWithTheAnswerReachesNoOtherClient) {
+  begin_sealed();
+  const sys::Fd sockets[] = {captured(), captured()};
+  const std::string forged = "HTTP/1.1 404 Forged\r\nContent-Length: 0\r\n\r\n";
+  std::thread origin_side([&] {
+    const sys::Fd first = accept_from(origin);
+    TlsPeer server = TlsPeer::server(first, outer_);
+    (void)server.hear("\r\n\r\n");
+    const int on = 1;
+    const int off = 0;
+    EXPECT_EQ(::setsockopt(first.get(), IPPROTO_TCP, TCP_CORK, &on, sizeof(on)), 0);
+    server.say(ok);
+    server.say(forged);
+    EXPECT_EQ(::setsockopt(first.get(), IPPROTO_TCP, TCP_CORK, &off, sizeof(off)), 0);
+    const sys::Fd second = accept_from(origin);
+    TlsPeer again = TlsPeer::server(second, outer_);
+    (void)again.hear("\r\n\r\n");
+    again.say(ok);
+    (void)again.hear("never said");
+  });
+  play([&] {
+    for (const sys::Fd& socket : sockets) EXPECT_EQ(ask(socket, "GET /"), fine);
+  });
+  connections.reset();
+  end_of_origin(origin_side);
+  EXPECT_EQ(reused(), 0U) << log();
+}
+
 TEST_F(TerminatorKeep, AnOriginThatHasClosedMeanwhileIsDialledAgain) {
   begin_sealed();
   const sys::Fd sockets[] = {captured(), captured()};
@@ -224,6 +256,52 @@ TEST_F(TerminatorKeep, RulesHoldForEveryClient) {
   connections.reset();
   end_of_origin(origin_side);
   EXPECT_EQ(heard, (Heard{{"GET /"}}));
+}
+
+// In the loop, so that nothing else happens meanwhile; then answers.
+egress::Task when_told(egress::Loop& loop, egress::SocketPtr socket, std::function<void()> change) {
+  (void)co_await loop.readable(*socket);
+  change();
+  (void)::send(socket->fd(), "x", 1, MSG_NOSIGNAL);
+}
+
+// The rules that hold now decide, not those that held when the connection was made.
+TEST_F(TerminatorKeep, TheAddressOfAKeptConnectionIsCheckedAgain) {
+  begin_sealed();
+  const sys::Fd sockets[] = {captured(), captured()};
+  support::Pair change = support::unix_pair();
+  when_told(stage->loop, stage->adopt(std::move(change.second)),
+            [&] { policy.public_only = true; });
+  Heard heard;
+  std::thread origin_side = serve({{.answers = {ok}}}, heard);
+  play([&] {
+    EXPECT_EQ(ask(sockets[0], "GET /1"), fine);
+    send_text(change.first, "x");
+    EXPECT_EQ(receive(change.first, 1), "x");
+    EXPECT_FALSE(TlsPeer::client(sockets[1], inner_).shaken);
+  });
+  connections.reset();
+  end_of_origin(origin_side);
+  change = {};
+  EXPECT_EQ(heard, (Heard{{"GET /1"}}));
+  EXPECT_EQ(reused(), 0U) << log();
+  EXPECT_TRUE(tells(R"("reason":"private-address")")) << log();
+}
+
+TEST_F(TerminatorKeep, AKeptConnectionThatTheLogDoesNotTellIsNotUsed) {
+  begin_sealed();
+  const sys::Fd sockets[] = {captured(), captured()};
+  Heard heard;
+  std::thread origin_side = serve({{.answers = {ok}}}, heard);
+  play([&] {
+    EXPECT_EQ(ask(sockets[0], "GET /1"), fine);
+    EXPECT_EQ(::fcntl(audit.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+    EXPECT_FALSE(TlsPeer::client(sockets[1], inner_).shaken);
+  });
+  connections.reset();
+  end_of_origin(origin_side);
+  EXPECT_EQ(heard, (Heard{{"GET /1"}}));
+  EXPECT_TRUE(support::text_of(diagnostics).contains("audit log cannot be written"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "secrets/renewal.h"
+#include "support/freed_memory.h"
 #include "support/loopback.h"
 
 namespace capgate::seal {
@@ -31,7 +32,10 @@ class ValuesTest : public testing::Test {
     secrets::RenewalRequest request;
     return ::recv(renewer.get(), &request, sizeof(request), MSG_DONTWAIT) == sizeof(request);
   }
-  void answer(std::string_view value, std::int64_t seconds) {
+  void answer(std::string_view value, std::int64_t seconds) { send(value, seconds, 0); }
+  // Without its last `missing` bytes.
+  void cut_answer(std::string_view value, std::size_t missing) { send(value, 3600, missing); }
+  void send(std::string_view value, std::int64_t seconds, std::size_t missing) {
     struct {
       secrets::RenewalReply reply;
       char value[16] = {};
@@ -42,7 +46,7 @@ class ValuesTest : public testing::Test {
     message.reply.expires = std::time(nullptr) + seconds;
     value.copy(message.value, sizeof(message.value));
     stage.play([&] {
-      const std::size_t size = sizeof(message.reply) + value.size();
+      const std::size_t size = sizeof(message.reply) + value.size() - missing;
       EXPECT_EQ(::send(renewer.get(), &message, size, 0), static_cast<ssize_t>(size));
     });
   }
@@ -90,6 +94,32 @@ TEST_F(ValuesTest, RememberWhatWasSentBefore) {
   answer("second", 30);
   EXPECT_EQ(sent[0]->view(), "second");
   EXPECT_EQ(sent[1]->view(), "first");
+}
+
+// Whoever holds the other end of the channel must not be able to plant a value.
+TEST_F(ValuesTest, AreNotReplacedByAnAnswerThatNobodyAskedFor) {
+  begin(3600);
+  answer("planted", 3600);
+  EXPECT_EQ(values->find("TOKEN")->view(), "first");
+}
+
+TEST_F(ValuesTest, AreNotReplacedByAnAnswerThatIsCut) {
+  begin(30);
+  values->renew_if_due("TOKEN");
+  ASSERT_TRUE(is_asked());
+  cut_answer("second", 3);
+  EXPECT_EQ(values->find("TOKEN")->view(), "first");
+}
+
+TEST_F(ValuesTest, DoNotStayInTheMemoryOfTheMessage) {
+  const std::string_view renewed = "renewed-value-00";
+  const support::FreedMemory freed(renewed);
+  begin(30);
+  values->renew_if_due("TOKEN");
+  answer(renewed, 3600);
+  EXPECT_EQ(values->find("TOKEN")->view(), renewed);
+  stage.loop.cancel_all();  // nobody listens any more
+  EXPECT_EQ(freed.unwiped(), 0U);
 }
 
 TEST_F(ValuesTest, AreNotAwaitedFromARenewerThatIsGone) {

@@ -81,6 +81,20 @@ TEST(Handover, APartIsRefused) {
   EXPECT_FALSE(read_bytes(std::string(whole) + "x"));
 }
 
+TEST(Handover, AnotherVersionIsRefused) {
+  std::vector<Handed> list;
+  list.push_back(handed("TOKEN", "value"));
+  const auto reader = write_handover(list);
+  ASSERT_TRUE(reader);
+  std::string bytes(256, '\0');
+  const ssize_t size = ::read(reader->get(), bytes.data(), bytes.size());
+  ASSERT_GT(size, 0);
+  bytes.resize(static_cast<std::size_t>(size));
+  ASSERT_TRUE(read_bytes(bytes));
+  ++bytes.front();
+  EXPECT_FALSE(read_bytes(bytes));
+}
+
 RC_GTEST_PROP(Handover, ForeignBytesAreRefused, (const std::string& bytes)) {
   RC_PRE(bytes.size() < 4096);
   RC_ASSERT(!read_bytes(bytes));

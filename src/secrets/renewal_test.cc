@@ -99,14 +99,16 @@ TEST_F(Renewal, AFailureIsAnAnswer) {
 }
 
 TEST_F(Renewal, OnlyWhatWasBoundIsRun) {
-  start({"TOKEN=cmd?ttl=600:echo value-of-token"});
+  start({"TOKEN=cmd?ttl=600:echo value-of-token", "LAST=cmd?ttl=600:echo value-of-last"});
   ask("OTHER");
   ASSERT_EQ(::send(renewer_.channel.get(), "TOKEN", 5, MSG_NOSIGNAL), 5);
   RenewalRequest endless;
   std::memset(endless.name, 'A', sizeof(endless.name));
   ASSERT_GT(::send(renewer_.channel.get(), &endless, sizeof(endless), MSG_NOSIGNAL), 0);
   ask("TOKEN");
+  ask("LAST");
   EXPECT_EQ(next().value, "value-of-token");
+  EXPECT_EQ(next().value, "value-of-last") << "what was not bound, or cut, was answered";
 }
 
 TEST_F(Renewal, EndsWithTheChannel) {

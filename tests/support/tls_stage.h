@@ -28,10 +28,11 @@ using TlsContextPtr = std::unique_ptr<SSL_CTX, FreeTlsContext>;
 // One side of a connection, blocking: the program in the sandbox, or the origin.
 class TlsPeer {
  public:
-  static TlsPeer server(const sys::Fd& fd, seal::Authority& authority, std::string protocol = {}) {
+  static TlsPeer server(const sys::Fd& fd, seal::Authority& authority, std::string protocol = {},
+                        std::string_view name = "localhost") {
     TlsPeer out(TLS_server_method());
     out.protocol_ = std::make_unique<std::string>(std::move(protocol));
-    const seal::Leaf leaf = authority.issue("localhost").value();
+    const seal::Leaf leaf = authority.issue(name).value();
     EXPECT_EQ(SSL_CTX_use_certificate(out.context_.get(), leaf.certificate), 1);
     EXPECT_EQ(SSL_CTX_use_PrivateKey(out.context_.get(), leaf.key), 1);
     EXPECT_EQ(SSL_CTX_add1_chain_cert(out.context_.get(), authority.certificate()), 1);
