@@ -142,6 +142,8 @@ TEST(Authority, ItsConstraintsAreCritical) {
     EXPECT_TRUE(is_critical(certificate, NID_key_usage));
     EXPECT_EQ(X509_get_key_usage(certificate), std::uint32_t{KU_KEY_CERT_SIGN});
   }
+  EXPECT_EQ(X509_get_pathlen(anchor.get()), 1);
+  EXPECT_EQ(X509_get_pathlen(authority.certificate()), 0);
 }
 
 TEST(Authority, LeavesAreForServersOnly) {
