@@ -28,6 +28,14 @@ function(capgate_folder name)
   endif()
 endfunction()
 
+# Tests with an interpreter of filters or profiles in a header. All files of a program that include it
+# get the same option: of an inline function the linker takes any copy.
+set_source_files_properties(
+  ${PROJECT_SOURCE_DIR}/src/lower/bpf_test.cc
+  ${PROJECT_SOURCE_DIR}/src/lower/seccomp_oracle_test.cc
+  ${PROJECT_SOURCE_DIR}/src/lower/seccomp_test.cc
+  PROPERTIES COMPILE_OPTIONS -O1)
+
 # capgate_test(name SOURCES file... LINK lib...): a GoogleTest program, one ctest entry.
 function(capgate_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})

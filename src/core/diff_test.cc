@@ -469,7 +469,7 @@ TEST(Diff, CostsAboutAsMuchMoreAsThereIsMore) {
     const Manifest after = large(n, "b");
     return support::shortest_seconds([&] { EXPECT_TRUE(diff_of(before, after).is_wider()); });
   };
-  const double ratio = seconds(8000) / seconds(1000);
+  const double ratio = seconds(1600) / seconds(200);
   EXPECT_LT(ratio, 36) << "eight times as much, with room for a busy machine; 64 is quadratic";
 }
 
