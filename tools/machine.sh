@@ -52,19 +52,15 @@ node_is_new_enough() {
   [ "$major" -ge 22 ]
 }
 
-# Prints the path of a Node 22 or later: the machine's, or the one of npm's package in .deps.
+# Prints the path of a Node 22 or later: the machine's, or the one that tests/e2e/node pins.
 ensure_node() {
-  local found
+  local found place
   # Node's own packages bring npm; Debian's would conflict with them.
   command -v npm >/dev/null || install_packages npm
   found=$(command -v node || true)
   if [ -n "$found" ] && node_is_new_enough "$found"; then echo "$found"; return; fi
-  if ! node_is_new_enough .deps/node/node_modules/node/bin/node; then
-    say "installing node from npm"
-    mkdir -p .deps/node
-    npm install --silent --no-audit --no-fund --no-package-lock --prefix .deps/node node@22 >&2
-  fi
-  echo "$PWD/.deps/node/node_modules/node/bin/node"
+  place=$(/usr/bin/python3 -B tests/e2e/npm_packages.py node)
+  echo "$place/node_modules/.bin/node"
 }
 
 # ---- ./dev doctor -------------------------------------------------------------------------------

@@ -208,8 +208,8 @@ double merge_seconds(std::size_t count, Line line) {
 // 256 times as long. The factor leaves room for a busy machine and for caches.
 template <typename Line>
 void expect_no_quadratic_growth(Line line) {
-  const double few = merge_seconds(1000, line);
-  const double many = merge_seconds(16000, line);
+  const double few = merge_seconds(500, line);
+  const double many = merge_seconds(8000, line);
   EXPECT_LT(many, 160 * few);
 }
 

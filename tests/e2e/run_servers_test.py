@@ -7,7 +7,9 @@ import dataclasses
 import json
 import os
 import pwd
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import launch
@@ -361,15 +363,24 @@ class Playwright(ServerCase):
     page = "data:text/html,<title>local</title><h1>a page of our own</h1>"
 
     def test_a_local_page_opens_and_the_browsers_sandbox_is_on(self):
+        # Outside it keeps sockets below TMPDIR, in a directory that other users must not own.
         outside, inside = self.outside_and_inside(
             self.command, LIST, call("browser_navigate", url=self.page), call("browser_snapshot"),
-            call("browser_navigate", url="chrome://sandbox"), call("browser_snapshot"))
+            call("browser_navigate", url="chrome://sandbox"), call("browser_snapshot"),
+            env={"TMPDIR": self.short_directory()})
         self.assertIn("browser_navigate", outside[0])
         self.assertEqual(inside[0], outside[0])
         for place, results in (("outside", outside), ("inside", inside)):
             with self.subTest(place=place):
                 self.assertIn('heading "a page of our own"', results[2].get("text", str(results)))
                 self.assertIn("You are adequately sandboxed.", results[4].get("text", str(results)))
+
+    def short_directory(self):
+        """A directory of this user's whose path leaves room for the name of a Unix socket."""
+        path = tempfile.mkdtemp(prefix="pw", dir="/tmp")
+        self.addCleanup(shutil.rmtree, path)
+        os.chown(path, self.user.uid, self.user.uid)
+        return path
 
     def test_without_nested_sandbox_the_browser_does_not_start(self):
         command = self.wrapped(self.command, without="?nestedSandbox=true")
