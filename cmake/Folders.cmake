@@ -1,9 +1,10 @@
-# capgate_folder(name [SMALL] [DEPENDS folder...] [LINK lib...] [TEST_LINK lib...])
+# capgate_folder(name [SMALL] [HOT] [DEPENDS folder...] [LINK lib...] [TEST_LINK lib...])
 # src/<name>/*.cc becomes the static library capgate_<name>, and src/<name>/*_test.cc the program
 # <name>_test, which ctest runs. Adding a file to a folder is enough to have it built.
 # SMALL: code that runs once per start, where each page of it costs more than its instructions do.
+# HOT: code that property tests run most of their time, so that it is optimised with sanitizers too.
 function(capgate_folder name)
-  cmake_parse_arguments(ARG "SMALL" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL;HOT" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.cc)
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|/main)\\.cc$")
@@ -19,6 +20,9 @@ function(capgate_folder name)
       target_compile_options(capgate_${name} PRIVATE -Os)
     endif()
   endif()
+  if(ARG_HOT AND CMAKE_BUILD_TYPE STREQUAL "Dev")
+    target_compile_options(capgate_${name} PRIVATE -O1)
+  endif()
   if(CAPGATE_TESTS)
     # Coverage counters for the fuzz targets, so that one build serves them and the unit tests.
     target_compile_options(capgate_${name} PRIVATE -fsanitize=fuzzer-no-link)
@@ -28,13 +32,16 @@ function(capgate_folder name)
   endif()
 endfunction()
 
-# Tests with an interpreter of filters or profiles in a header. All files of a program that include it
-# get the same option: of an inline function the linker takes any copy.
-set_source_files_properties(
-  ${PROJECT_SOURCE_DIR}/src/lower/bpf_test.cc
-  ${PROJECT_SOURCE_DIR}/src/lower/seccomp_oracle_test.cc
-  ${PROJECT_SOURCE_DIR}/src/lower/seccomp_test.cc
-  PROPERTIES COMPILE_OPTIONS -O1)
+# The slowest test of the tree, an interpreter of filters in a header, and what it compares. All files
+# that include the header get the same option: of an inline function the linker takes any copy.
+if(CMAKE_BUILD_TYPE STREQUAL "Dev")
+  set_source_files_properties(
+    ${PROJECT_SOURCE_DIR}/src/lower/seccomp_docker.cc
+    ${PROJECT_SOURCE_DIR}/src/lower/bpf_test.cc
+    ${PROJECT_SOURCE_DIR}/src/lower/seccomp_oracle_test.cc
+    ${PROJECT_SOURCE_DIR}/src/lower/seccomp_test.cc
+    PROPERTIES COMPILE_OPTIONS -O1)
+endif()
 
 # capgate_test(name SOURCES file... LINK lib...): a GoogleTest program, one ctest entry.
 function(capgate_test name)

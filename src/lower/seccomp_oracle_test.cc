@@ -181,7 +181,7 @@ Mismatch compare_everywhere(Arch arch, const std::vector<Rule>& rules, const Cod
   for (std::uint32_t nr = 0; nr <= 600; ++nr) {
     test::SeccompData data{.nr = nr, .arch = audit_arch(arch)};
     mismatch.compare(ours, theirs, data);
-    const std::size_t mixes = conditional.contains(nr) ? 100 : 2;
+    const std::size_t mixes = conditional.contains(nr) ? 50 : 2;
     for (std::size_t i = 0; i < mixes; ++i) {
       for (std::uint64_t& arg : data.args) {
         arg = values[random() % values.size()];
@@ -273,7 +273,7 @@ std::size_t count_unfaithful(const Code& filter, const Code& profile,
 std::vector<test::SeccompData> random_calls(Arch arch, const std::vector<Rule>& rules) {
   const std::vector<std::uint64_t> values = interesting_values(rules);
   std::minstd_rand random(11);  // NOLINT: the same values in every run
-  std::vector<test::SeccompData> calls(6'000);
+  std::vector<test::SeccompData> calls(3'000);
   for (std::uint32_t i = 0; i < calls.size(); ++i) {
     calls[i].nr = i % 600;
     calls[i].arch = audit_arch(arch);
@@ -287,9 +287,9 @@ std::vector<test::SeccompData> socket_calls(Arch arch) {
   std::vector<test::SeccompData> calls;
   for (const core::SyscallId call : {core::syscall("socket"), core::syscall("socketpair")}) {
     const auto nr = static_cast<std::uint32_t>(syscall_number(arch, call));
-    for (std::uint32_t grid = 0; grid < 20 * 20 * 20; ++grid) {
+    for (std::uint32_t grid = 0; grid < 20 * 12 * 6; ++grid) {
       calls.push_back(
-          {.nr = nr, .arch = audit_arch(arch), .args = {grid % 20, grid / 20 % 20, grid / 400}});
+          {.nr = nr, .arch = audit_arch(arch), .args = {grid % 20, grid / 20 % 12, grid / 240}});
     }
   }
   return calls;
