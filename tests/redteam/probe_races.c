@@ -20,7 +20,7 @@
 
 #include "probe.h"
 
-enum { rounds = 10000 };
+enum { rounds = 10000, least_changes = 1000 };
 
 // Says "ready", waits for a line, then reads for at most 2 s until the file is gone, refused or
 // empty. OPEN: it never was.
@@ -45,12 +45,25 @@ struct flip {
   const char* values[2];
   size_t size;
   volatile int stop;
+  volatile unsigned passes;
+  unsigned seen, changes;
+  int tried;
 };
+
+// True until there were enough attempts, and enough of them met another value than the one before:
+// on a busy machine all of them may fall into a time in which the other thread does not run.
+static int goes_on(struct flip* flip) {
+  const unsigned passes = flip->passes;
+  flip->changes += passes != flip->seen;
+  flip->seen = passes;
+  return flip->tried++ < rounds || (flip->changes < least_changes && flip->tried < 200 * rounds);
+}
 
 static void* flip_until_stopped(void* arg) {
   struct flip* flip = arg;
   for (unsigned i = 0; !flip->stop; ++i) {
     for (size_t k = 0; k < flip->size; ++k) flip->at[k] = flip->values[i & 1][k];
+    flip->passes = i;
   }
   return NULL;
 }
@@ -65,7 +78,7 @@ static int race_open(const char* arg) {
   pthread_t worker;
   if (pthread_create(&worker, NULL, flip_until_stopped, &flip) != 0) return EAGAIN;
   int opened = 0, leaked = 0;
-  for (int i = 0; i < rounds; ++i) {
+  while (goes_on(&flip)) {
     char byte = 0;
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
@@ -75,7 +88,7 @@ static int race_open(const char* arg) {
   }
   flip.stop = 1;
   pthread_join(worker, NULL);
-  say("%d of %d opened, %d leaked", opened, rounds, leaked);
+  say("%d of %d opened, %d leaked", opened, flip.tried, leaked);
   return leaked ? 0 : EACCES;
 }
 
@@ -112,7 +125,7 @@ static int race_connect(const char* arg) {
   pthread_t worker;
   if (pthread_create(&worker, NULL, flip_until_stopped, &flip) != 0) return EAGAIN;
   int connected = 0, elsewhere = 0;
-  for (int i = 0; i < rounds; ++i) {
+  while (goes_on(&flip)) {
     const struct linger at_once = {1, 0};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -126,7 +139,7 @@ static int race_connect(const char* arg) {
   }
   flip.stop = 1;
   pthread_join(worker, NULL);
-  say("%d of %d connected, %d elsewhere", connected, rounds, elsewhere);
+  say("%d of %d connected, %d elsewhere", connected, flip.tried, elsewhere);
   return elsewhere ? 0 : ECONNREFUSED;
 }
 
