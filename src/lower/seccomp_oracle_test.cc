@@ -287,9 +287,9 @@ std::vector<test::SeccompData> socket_calls(Arch arch) {
   std::vector<test::SeccompData> calls;
   for (const core::SyscallId call : {core::syscall("socket"), core::syscall("socketpair")}) {
     const auto nr = static_cast<std::uint32_t>(syscall_number(arch, call));
-    for (std::uint32_t grid = 0; grid < 20 * 12 * 6; ++grid) {
+    for (std::uint32_t grid = 0; grid < 20 * 20 * 20; ++grid) {
       calls.push_back(
-          {.nr = nr, .arch = audit_arch(arch), .args = {grid % 20, grid / 20 % 12, grid / 240}});
+          {.nr = nr, .arch = audit_arch(arch), .args = {grid % 20, grid / 20 % 20, grid / 400}});
     }
   }
   return calls;
