@@ -150,9 +150,7 @@ console.log(JSON.stringify([
             seen = json.loads(self.output(words, ["npx", "-y", "tiny-mcp", self.store]))
             self.assertEqual(seen[0], "/opt/capgate/package/node_modules/tiny-mcp/index.js")
             self.assertEqual(seen[1], "ENOENT")
-            self.assertIn(seen[2], ("EROFS", "EACCES"))
-            self.assertIn(seen[3], ("EROFS", "EACCES"))
-            self.assertIn(seen[4], (["package"], "EACCES"))
+            self.assertEqual(seen[2:], ["EROFS", "EROFS", ["package"]])
 
     def test_versions_are_chosen_by_range(self):
         self.tiny(version="1.2.3", tool="old")
@@ -309,9 +307,7 @@ attempt(Number(fs.readFileSync("port", "utf8"))).then(() => {
             self.install("npm:tiny-mcp", "--allow-scripts", NPM_TOKEN="hunter2")
         with open(self.marker(), encoding="utf-8") as file:
             connected, home, work, token = json.load(file)
-        self.assertNotEqual(connected, "connected")
-        self.assertNotIn(".npmrc", home)
-        self.assertIn(work, ("ENOENT", "EACCES"))
+        self.assertEqual((connected, home, work), ("ECONNREFUSED", [".local"], "ENOENT"))
         self.assertFalse(token)
         logs = glob.glob(os.path.join(self.home, ".local/state/capgate/audit/*.jsonl"))
         lines = []

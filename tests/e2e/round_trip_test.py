@@ -109,8 +109,10 @@ class RoundTrip(Case):
     def changes(self, before, after, options):
         sets = [word for word in options if word.startswith("--set=")]
         done = self.run_in_home(options, "diff", "--json", *sets, before, after)
-        self.assertIn(done.returncode, (0, 5), done.stdout + done.stderr)
-        return json.loads(done.stdout)
+        change = json.loads(done.stdout)
+        self.assertEqual(done.returncode, 5 if change["wider"] else 0,
+                         done.stdout + done.stderr)
+        return change
 
     def assert_same(self, path, options, format_name):
         contents, unenforced = self.exported(path, options, format_name)
