@@ -122,7 +122,7 @@ unsigned slow_rights(FsActions actions) {
 }
 
 bool is_below(std::string_view path, std::string_view base) {
-  return path.starts_with(std::string(base) + "/");
+  return path.starts_with(base) && path.substr(base.size()).starts_with('/');
 }
 
 // Whether the capability speaks about a concrete path.
@@ -136,7 +136,7 @@ bool slow_holds(const FsCapability& fs, std::string_view path) {
   return matches_glob(rest.substr(0, rest.find('/')), fs.path.glob);
 }
 
-Strings universe() {
+Strings make_universe() {
   Strings paths = {"/tmp", "/usr"};
   Strings level = {"", "/tmp", "/usr"};
   for (int depth = 0; depth < 4; ++depth) {
@@ -150,13 +150,20 @@ Strings universe() {
   return paths;
 }
 
+const Strings& universe() {
+  static const Strings paths = make_universe();
+  return paths;
+}
+
 template <typename Capabilities>
 std::map<std::string, unsigned> rights_table(const Capabilities& capabilities) {
   std::map<std::string, unsigned> table;
   for (const std::string& path : universe()) {
+    unsigned rights = 0;
     for (const FsCapability& fs : capabilities) {
-      if (slow_holds(fs, path)) table[path] |= slow_rights(fs.actions);
+      if (slow_holds(fs, path)) rights |= slow_rights(fs.actions);
     }
+    if (rights != 0) table[path] = rights;
   }
   return table;
 }

@@ -75,11 +75,11 @@ struct Request {
 
 bool slow_allows(const NetConnect& rule, const Request& request) {
   const NetRefinements& refine = rule.refinements;
-  return matches(rule.endpoint, request.to) && refine.sni == request.as.sni &&
-         refine.proto == request.as.proto &&
+  return refine.sni == request.as.sni && refine.proto == request.as.proto &&
          (refine.private_network || !request.as.private_network) &&
          (refine.methods.empty() || contains(refine.methods, request.as.methods[0])) &&
-         (refine.paths.empty() || contains(refine.paths, request.as.paths[0]));
+         (refine.paths.empty() || contains(refine.paths, request.as.paths[0])) &&
+         matches(rule.endpoint, request.to);
 }
 
 std::vector<Request> universe() {

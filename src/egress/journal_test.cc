@@ -131,7 +131,7 @@ TEST_F(JournalTest, NamesWhatWouldAllowAName) {
 // A line for each would let a server fill the disk.
 TEST_F(JournalTest, TellsOfEndlessNamesThatTheyAreTooMany) {
   for (int i = 0; i < 2; ++i) journal.tell_dns(refused_name("evil.test"));
-  for (int i = 0; i < 20'000; ++i) journal.tell_dns(refused_name(format("n{}.test", i)));
+  for (int i = 0; i < 3'000; ++i) journal.tell_dns(refused_name(format("n{}.test", i)));
   EXPECT_LT(count_of("\n", log()), 600U);
   EXPECT_LT(count_of("\n", said()), 600U);
   EXPECT_EQ(count_of(R"("host":"n0.test")", log()), 1U);
