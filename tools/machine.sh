@@ -91,6 +91,8 @@ report_feature() {  # tiers what remedy command...
 has_landlock() { grep -q landlock /sys/kernel/security/lsm || grep -q landlock_create_ruleset /proc/kallsyms; }
 has_space() { [ "$(df --output=avail -k . | tail -n 1)" -gt $((12 * 1024 * 1024)) ]; }
 has_memory() { [ "$(awk '/^MemTotal/ {print $2}' /proc/meminfo)" -gt $((7 * 1024 * 1024)) ]; }
+# A nested machine may have a device that is there and makes no virtual machine.
+can_make_vm() { /usr/bin/python3 -c 'import fcntl; fcntl.ioctl(open("/dev/kvm", "r+b", 0), 0xAE01, 0)'; }
 can_be_root() { [ "$(id -u)" = 0 ] || sudo -n true; }
 
 machine_doctor() {
@@ -101,5 +103,5 @@ machine_doctor() {
   report_feature run "Landlock" "a kernel with CONFIG_SECURITY_LANDLOCK and lsm=landlock" has_landlock
   report_feature test "root, to start daemons and to become other users" "run as root, or set up sudo" can_be_root
   report_feature test "Node 22" "./dev installs one from npm" node_is_new_enough node
-  report_feature full "KVM" "virtual machines are emulated, which takes about ten times as long" test -w /dev/kvm
+  report_feature full "KVM" "virtual machines are emulated, which takes about ten times as long" can_make_vm
 }

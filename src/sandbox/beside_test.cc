@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "support/requirement.h"
+
 namespace capgate::sandbox {
 namespace {
 
@@ -42,7 +44,7 @@ TEST_F(Beside, IsRefusedWhereOthersCanWriteIt) {
 }
 
 TEST_F(Beside, IsRefusedWhereItIsSomebodyElses) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  CAPGATE_REQUIRE(::geteuid() == 0, "only root can give a file away");
   ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
   EXPECT_NE(refusal().find("others than capgate's owner can write"), std::string::npos);
 }

@@ -9,6 +9,7 @@
 
 #include "store/directory.h"
 #include "store/key_material.h"
+#include "support/requirement.h"
 #include "support/temp_directory.h"
 
 namespace capgate::store {
@@ -37,7 +38,7 @@ class DirectoryAttack : public testing::Test {
 };
 
 TEST_F(DirectoryAttack, ADirectoryOfAnotherUserIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a directory away";
+  CAPGATE_REQUIRE(::geteuid() == 0, "only root can give a directory away");
   (void)open();
   give_away(path());
   const auto opened = StoreDirectory::open(path(), Missing::is_made);
@@ -46,7 +47,7 @@ TEST_F(DirectoryAttack, ADirectoryOfAnotherUserIsRefused) {
 }
 
 TEST_F(DirectoryAttack, AFileOfAnotherUserIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  CAPGATE_REQUIRE(::geteuid() == 0, "only root can give a file away");
   const StoreDirectory directory = open();
   const std::string file = temp_.file("data/capgate/secrets.json", "{}", 0600);
   give_away(file);
@@ -56,7 +57,7 @@ TEST_F(DirectoryAttack, AFileOfAnotherUserIsRefused) {
 }
 
 TEST_F(DirectoryAttack, AKeyFileOfAnotherUserIsRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  CAPGATE_REQUIRE(::geteuid() == 0, "only root can give a file away");
   const std::string file = temp_.file("key", std::string(32, 'k'), 0600);
   ASSERT_TRUE(read_key_file(file));
   give_away(file);

@@ -300,7 +300,7 @@ class PodmanByRoot(PodmanTests, Case):
                             ["sh", "-c", "head -c 100000000 /dev/zero | tail | wc -c"])
         self.assertNotIn(b"100000000", done.stdout)
         done = self.sandbox(self.compile("limit:pids:8"),
-                            ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done"])
+                            ["sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 300 & done"])
         self.assertIn(b"can't fork", done.stderr)
 
 

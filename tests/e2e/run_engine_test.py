@@ -447,7 +447,7 @@ class LimitTests:
             self.box, "sh", "-c", "head -c 100000000 /dev/zero | tail | wc -c"])
         self.assertNotIn(b"100000000", done.stdout)
         done = self.run_server(allow("limit:pids:8"), [
-            self.box, "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done"])
+            self.box, "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 300 & done"])
         self.assertIn(b"can't fork", done.stderr)
 
 
