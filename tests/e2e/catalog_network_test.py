@@ -9,11 +9,12 @@ import json
 import os
 import unittest
 
+import database
 import launch
 import npm_servers
 from catalog_cases import Box, read_remedies
 from egress_cases import open_lab, read_audit
-from egress_lab import addresses, postgres_programs
+from egress_lab import addresses
 from run_servers_test import LIST, call, node
 from seal_cases import SealCase, spellings
 
@@ -143,23 +144,10 @@ class Postgres(NetworkCase):
     words = ("postgresql://lab@db.example.test:5432/postgres",)
     command = property(lambda self: node(f"{OFFICIAL}postgres/dist/index.js", *self.words))
     query = call("query", sql="select 6 * 7 as answer")
-    PROGRAMS = postgres_programs()
 
     def setUp(self):
         super().setUp()
-        data = f"{self.lab.inner}/memory/catalog-{os.path.basename(self.tree.root)}"
-        made = self.outside([f"{self.PROGRAMS}/initdb", "-D", data, "-U", "lab", "-A", "trust",
-                             "--no-sync", "--no-locale", "-E", "UTF8"])
-        self.assertEqual(made.code, 0, made)
-        allow_all = f"echo 'host all all 0.0.0.0/0 trust' > {data}/pg_hba.conf"
-        self.assertEqual(self.outside(["/bin/sh", "-c", allow_all]).code, 0)
-        server = self.start([f"{self.PROGRAMS}/postgres", "-D", data, "-c",
-                             f"listen_addresses={addresses.DATABASE}", "-c",
-                             "unix_socket_directories=", "-c", "fsync=off"], internet=True)
-        for line in server.stderr:
-            if b"ready to accept connections" in line:
-                return
-        self.fail("PostgreSQL did not start")
+        database.start(self)
 
     def test_a_query_is_answered(self):
         answer, = self.assert_works(self.query)

@@ -8,9 +8,10 @@ import os
 import subprocess
 import unittest
 
+import database
 import launch
 from egress_cases import API, EgressCase, Target, last_request, open_lab
-from egress_lab import addresses, postgres_programs
+from egress_lab import addresses
 from run_languages_test import JAVA, java_settings
 
 BUILD_SECONDS = 240
@@ -287,30 +288,15 @@ class Git(EgressCase):
 class Database(EgressCase):
     """A real PostgreSQL, which speaks its own protocol before it speaks TLS."""
 
-    PROGRAMS = postgres_programs()
     RULE = "net:connect:db.example.test:5432"
 
     def setUp(self):
         super().setUp()
-        data = f"{self.lab.inner}/memory/database-{os.path.basename(self.tree.root)}"
-        made = self.outside([f"{self.PROGRAMS}/initdb", "-D", data, "-U", "lab", "-A", "trust",
-                             "--no-sync", "--no-locale", "-E", "UTF8"])
-        self.assertEqual(made.code, 0, made)
-        allow_all = f"echo 'host all all 0.0.0.0/0 trust' > {data}/pg_hba.conf"
-        self.assertEqual(self.outside(["/bin/sh", "-c", allow_all]).code, 0)
-        settings = {"listen_addresses": addresses.DATABASE, "unix_socket_directories": "",
-                    "ssl": "on", "ssl_cert_file": f"{self.lab.inner}/web.pem",
-                    "ssl_key_file": f"{self.lab.inner}/web.key", "fsync": "off"}
-        words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        server = self.start([f"{self.PROGRAMS}/postgres", "-D", data, *words], internet=True)
-        # Whatever it says before, and nothing after a server that could not start.
-        for line in server.stderr:
-            if b"ready to accept connections" in line:
-                return
-        self.fail("PostgreSQL did not start")
+        database.start(self, ssl="on", ssl_cert_file=f"{self.lab.inner}/web.pem",
+                       ssl_key_file=f"{self.lab.inner}/web.key")
 
     def psql(self, mode, host="db.example.test", port=5432):
-        return [f"{self.PROGRAMS}/psql", "-X", "-At", "-c", "select 6 * 7, ssl from pg_stat_ssl "
+        return [f"{database.PROGRAMS}/psql", "-X", "-At", "-c", "select 6 * 7, ssl from pg_stat_ssl "
                 "where pid = pg_backend_pid()",
                 f"host={host} port={port} user=lab dbname=postgres connect_timeout=25 "
                 f"sslmode={mode} sslrootcert={self.lab.ca} gssencmode=disable"]

@@ -13,7 +13,6 @@ kernel ends everything in it. addresses.py in lab/ is its map.
 """
 
 import contextlib
-import glob
 import json
 import os
 import secrets
@@ -176,8 +175,3 @@ def child_of(pid):
     with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
         (child,) = file.read().split()
     return int(child)
-
-
-def postgres_programs():
-    """The directory of the newest PostgreSQL that Debian installed."""
-    return sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1]

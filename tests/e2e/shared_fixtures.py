@@ -34,6 +34,9 @@ def make(name):
     if name == "docker":
         from docker_daemon import Daemon  # pylint: disable=import-outside-toplevel
         return Daemon()
+    if name == "database":
+        from database import Cluster  # pylint: disable=import-outside-toplevel
+        return Cluster()
     raise ValueError(f"no shared fixture {name}")
 
 
