@@ -27,9 +27,10 @@ if(CMAKE_BUILD_TYPE STREQUAL "Dev")
 endif()
 
 if(CAPGATE_SANITIZE)
-  set(_sanitize -fsanitize=${CAPGATE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
-  add_compile_options(${_sanitize})
-  add_link_options(${_sanitize})
+  set(CAPGATE_SANITIZE_FLAGS
+    -fsanitize=${CAPGATE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_options(${CAPGATE_SANITIZE_FLAGS})
+  add_link_options(${CAPGATE_SANITIZE_FLAGS})
 endif()
 
 if(CMAKE_BUILD_TYPE STREQUAL "Release")

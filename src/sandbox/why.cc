@@ -72,7 +72,7 @@ class PathAnswer {
     leave_out_what_is_missing();
     Launcher launcher = asked_.launcher;
     launcher.makes_missing_files = false;
-    const Bound bound = TRY(bind(plan_, launcher, command()));
+    const Bound bound = TRY(sandbox::bind(plan_, launcher, command()));
     const View view(bound);
     seen_ = view.look(question_.path);
     if (seen_.path != question_.path && !seen_.loops) {
