@@ -30,9 +30,6 @@ def export(manifest, *options):
     return launch.capgate("export", "-", *options, text=json.dumps(manifest))
 
 
-LOST_SOCKET = re.compile(rb"Can't find source path /tmp/claude-http-[0-9a-f]+\.sock")
-
-
 class SrtCase(Case):
     """Settings for srt, made of capabilities, and commands that run in it."""
 
@@ -49,14 +46,9 @@ class SrtCase(Case):
         return self.tree.file("settings.json", json.dumps(written))
 
     def finished(self, settings, command, **env):
-        """The finished run. On a busy machine srt now and then loses the socket that it has just made
-        and starts nothing; this says nothing about the settings, so it is run again."""
-        for _ in range(3):
-            done = launch.finish(launch.start(srt_package.words(settings, command), {"fds": []},
-                                              uid=self.uid, env=srt_package.environment(**env)))
-            if not LOST_SOCKET.search(done.stderr):
-                break
-        return done
+        words = srt_package.words(settings, command)
+        return srt_package.finished(lambda: launch.finish(launch.start(
+            words, {"fds": []}, uid=self.uid, env=srt_package.environment(**env))))
 
     def attempt_with(self, settings, *attempts, **env):
         done = self.finished(settings, probe(*attempts), **env)
@@ -78,8 +70,8 @@ class Meaning(SrtCase):
     def tried(self, settings, directory, *attempts):
         words = srt_package.words(settings, probe(*attempts))
         words[1] = f"--chdir={directory}"
-        done = launch.finish(launch.start(words, {"fds": []}, uid=self.uid,
-                                          env=srt_package.environment()))
+        done = srt_package.finished(lambda: launch.finish(launch.start(
+            words, {"fds": []}, uid=self.uid, env=srt_package.environment())))
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         return json.loads(done.stdout)
 
@@ -306,7 +298,9 @@ class Network(SrtCase):
     def fetch(self, settings, url, *words):
         """What curl gets in the sandbox, through srt's proxy: its status, and the exit code."""
         command = [*CURL, *words, "--output", "/dev/null", "--write-out", "%{http_code}", url]
-        done = self.lab.run(srt_package.words(settings, command), env=srt_package.environment())
+        words = srt_package.words(settings, command)
+        done = srt_package.finished(lambda: self.lab.run(words, env=srt_package.environment()))
+        self.assertRegex(done.stdout, rb"\A[0-9]{3}\Z", done.stderr.decode())  # curl was started
         return done.stdout.decode(), done.returncode
 
     def outside(self, url):
