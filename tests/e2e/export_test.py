@@ -7,7 +7,6 @@ calls kept is shown to hold, with a control that works outside.
 import glob
 import json
 import os
-import re
 import socket
 import subprocess
 import unittest
