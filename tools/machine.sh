@@ -91,7 +91,7 @@ report_feature() {  # tiers what remedy command...
 has_landlock() { grep -q landlock /sys/kernel/security/lsm || grep -q landlock_create_ruleset /proc/kallsyms; }
 has_space() { [ "$(df --output=avail -k . | tail -n 1)" -gt $((12 * 1024 * 1024)) ]; }
 has_memory() { [ "$(awk '/^MemTotal/ {print $2}' /proc/meminfo)" -gt $((7 * 1024 * 1024)) ]; }
-# A nested machine may have a device that is there and makes no virtual machine.
+# In a virtual machine /dev/kvm may exist although it cannot be used.
 can_make_vm() { /usr/bin/python3 -c 'import fcntl; fcntl.ioctl(open("/dev/kvm", "r+b", 0), 0xAE01, 0)'; }
 can_be_root() { [ "$(id -u)" = 0 ] || sudo -n true; }
 

@@ -123,8 +123,8 @@ void expect_gone(const std::string& file) {
   EXPECT_EQ(errno, ESRCH);
 }
 
-// The process that a script wrote down was killed: it ends within moments, and whoever adopts
-// orphans reaps it. Without a kill it would sleep for longer than this waits.
+// `file` holds the pid of a process that was killed. It is not our child, so we can only wait until
+// it has ended. If it had not been killed, it would sleep for longer than we wait.
 void expect_ended(const std::string& file) {
   const auto pid = static_cast<pid_t>(std::stoi(*sys::read_file(file, 32)));
   const sys::Fd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));

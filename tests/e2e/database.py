@@ -27,12 +27,12 @@ class Cluster:
 
     def __enter__(self):
         self.directory = tempfile.mkdtemp(prefix="capgate-database-", dir=launch.PLACE)
-        os.chmod(self.directory, 0o755)
-        data = os.path.join(self.directory, "data")
-        os.mkdir(data)
-        user = pwd.getpwnam("postgres").pw_uid  # initdb asks for the name of its user
-        os.chown(data, user, user)
         try:
+            os.chmod(self.directory, 0o755)
+            data = os.path.join(self.directory, "data")
+            os.mkdir(data)
+            user = pwd.getpwnam("postgres").pw_uid  # initdb asks for the name of its user
+            os.chown(data, user, user)
             subprocess.run([f"{PROGRAMS}/initdb", "-D", data, "-U", "lab", "-A", "trust", "--no-sync",
                             "--no-locale", "-E", "UTF8"], check=True, stdout=subprocess.DEVNULL,
                            preexec_fn=lambda: launch.become(user), cwd="/")
@@ -71,7 +71,7 @@ def start(test, **settings):
                 **settings}
     words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     server = test.start([f"{PROGRAMS}/postgres", "-D", data, *words], internet=True)
-    # Whatever it says before, and nothing after a server that could not start.
+    # If the server cannot start, its stderr ends, and so does this loop.
     for line in server.stderr:
         if b"ready to accept connections" in line:
             return
