@@ -138,6 +138,8 @@ class Masked(Race):
         self.run_into(lambda: self.start_while_exchanging(link), {
             "refused": (REFUSED, "", changed(self.masked)),
             "ended": (KILLED, "", self.replaced),
+            # The end comes with the last exchange, and the file may have been read before.
+            "hidden, then ended": (KILLED, f"{self.attempt} shut ENODATA\n", self.replaced),
             "hidden": (0, f"{self.attempt} shut ENODATA\n", "")}, required={"ended"})
 
     @property
