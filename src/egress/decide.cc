@@ -70,6 +70,7 @@ Reason judge_request(const NetRefinements& refine, const Flow& flow) {
   if (!refine.paths.empty() && std::ranges::none_of(refine.paths, covers)) {
     return Reason::other_path;
   }
+  if (has_request_rules(refine) && !flow.override_field.empty()) return Reason::override_field;
   return Reason::allowed;
 }
 
@@ -167,6 +168,7 @@ std::string_view reason_name(Reason reason) {
     case Reason::not_spoken_here: return "not-spoken-here";
     case Reason::other_method: return "other-method";
     case Reason::other_path: return "other-path";
+    case Reason::override_field: return "override-field";
     case Reason::private_address: return "private-address";
     case Reason::own_address: return "own-address";
   }

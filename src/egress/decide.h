@@ -17,6 +17,7 @@
 //   request  methods= and paths= hold for plain HTTP, and inside TLS for each request where the
 //            broker terminates it: there the hello alone is allowed, then every request is asked
 //            about. Elsewhere inside TLS they are not seen, and the compiler refuses such rules.
+//            A field by which servers replace the method or the path (overrides.h) is refused.
 //   address  A private address, or one of this host's own, is dialled only if the rule names that
 //            address. A name does not lead to one, whatever other rule names it: who controls the
 //            name's zone would choose it. With private=true it leads into private networks, but
@@ -65,6 +66,7 @@ struct Flow {
   bool terminated = false;
   std::string method;  // HTTP, or a request inside TLS that is terminated; empty: none is known yet
   std::string path;    // the same request's target without its query
+  std::string override_field;  // the name of a field of it that changes one of them for the server
 
   std::optional<core::HostPattern> address;  // what is going to be dialled
   bool address_is_own = false;               // it is one of this host's
@@ -79,6 +81,7 @@ enum class Reason : unsigned char {
   not_spoken_here,     // neither TLS nor HTTP/1.1 on port 80 or 443, or not the rule's proto=
   other_method,
   other_path,
+  override_field,  // methods= or paths=, and a field by which servers replace them
   private_address,
   own_address,
 };

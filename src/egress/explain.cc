@@ -180,6 +180,9 @@ std::string explain(const Verdict& verdict, const Flow& flow) {
       return is_ambiguous_path(flow.path)
                  ? format("the path {} can be read in more than one way", quoted(flow.path))
                  : format("the rule has no path {}", quoted(flow.path));
+    case Reason::override_field:
+      return format("the field {} replaces the method or the path that the rule limits",
+                    quoted(flow.override_field));
     case Reason::private_address:
     case Reason::own_address: return explain_address(verdict, flow);
   }
@@ -196,10 +199,11 @@ std::string remedy(const Verdict& verdict, const Flow& flow) {
     case Reason::other_method: return remedy_for_method(verdict, flow);
     case Reason::other_path: return remedy_for_path(verdict, flow);
     case Reason::private_address: return remedy_for_private(verdict, flow);
-    // Fronting, names that are hidden on purpose and this host itself: nothing to suggest.
+    // Fronting, what is hidden or replaced on purpose, and this host itself: nothing to suggest.
     case Reason::allowed:
     case Reason::other_name:
     case Reason::inner_name_unknown:
+    case Reason::override_field:
     case Reason::own_address: return {};
   }
   return {};

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "egress/http_target.h"
 #include "egress/http_text.h"
+#include "egress/overrides.h"
 
 namespace capgate::egress {
 namespace {
@@ -102,6 +103,7 @@ struct Fields {
   std::size_t count = 0;
   std::optional<std::string_view> host;
   std::optional<std::string_view> proxy_authorization;
+  std::string_view override_field;
   std::optional<std::uint64_t> length;
   bool chunked = false;
   bool upgrade = false;
@@ -166,6 +168,7 @@ bool take_field(Fields& fields, std::string_view line) {
   if (equal_in_any_case(name, "proxy-authorization")) {
     fields.proxy_authorization = fields.proxy_authorization ? "" : value;
   }
+  if (is_override_field(name)) fields.override_field = name;
   return true;
 }
 
@@ -206,6 +209,7 @@ HttpHead make_head(const RequestLine& request, const Fields& fields) {
   if (fields.chunked) head.body = HttpHead::Body::chunked;
   if (fields.length) head.body = HttpHead::Body::length;
   head.length = fields.length.value_or(0);
+  head.override_field = fields.override_field;
   head.wants_upgrade = fields.upgrade;
   head.wants_websocket = fields.websocket;
   return head;

@@ -29,6 +29,7 @@ struct HttpHead {
   std::string proxy_authorization;  // as sent; of two neither counts
   Body body = Body::none;
   std::uint64_t length = 0;
+  std::string override_field;    // the name of one of them as sent (overrides.h), else empty
   bool wants_upgrade = false;    // an Upgrade header
   bool wants_websocket = false;  // whose only token is "websocket"
   std::size_t size = 0;          // bytes, with the empty line

@@ -128,6 +128,7 @@ void describe(Flow& flow, const Opening& opening) {
       describe_host(flow, opening.head);
       flow.method = opening.head.method;
       flow.path = opening.head.path;
+      flow.override_field = opening.head.override_field;
       break;
     case Speech::unknown:
     case Speech::other: break;

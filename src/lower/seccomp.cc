@@ -190,11 +190,22 @@ void add_socket_options(Rules& rules, const SeccompNeeds& needs) {
   rules.push_back({call, allow});
 }
 
-void add_terminals(Rules& rules) {
+void add_descriptor_commands(Rules& rules) {
+  constexpr SyscallId control = syscall("ioctl");
   for (const std::uint32_t command : terminal_attacks) {
-    rules.push_back({syscall("ioctl"), not_permitted, {equals(1, command)}});
+    rules.push_back({control, not_permitted, {equals(1, command)}});
   }
-  rules.push_back({syscall("ioctl"), allow});
+  rules.push_back({control, allow, {masked(1, ioctl_eight, socket_ioctls)}});
+  for (const std::uint32_t family : {interface_ioctls, wireless_ioctls}) {
+    rules.push_back({control, not_permitted, {masked(1, ioctl_family, family)}});
+  }
+  rules.push_back({control, allow});
+
+  constexpr SyscallId command = syscall("fcntl");
+  for (const std::uint32_t lease : lease_commands) {
+    rules.push_back({command, not_permitted, {equals(1, lease)}});
+  }
+  rules.push_back({command, allow});
 }
 
 void add_self_control(Rules& rules) {
@@ -233,7 +244,7 @@ Rules seccomp_rules(const SeccompNeeds& needs) {
   add_namespaces(rules, needs);
   add_sockets(rules, needs);
   add_socket_options(rules, needs);
-  add_terminals(rules);
+  add_descriptor_commands(rules);
   add_self_control(rules);
   add_groups(rules, refused_groups());
   return rules;

@@ -69,6 +69,22 @@ inline constexpr auto terminal_attacks = std::to_array<std::uint32_t>({
     0x5423,  // TIOCSETD: loads a line discipline, a part of the kernel with a poor record
 });
 
+// ioctls of sockets about interfaces, addresses, routes and neighbours (0x89xx), and of wireless ones
+// (0x8bxx). A socket that the server inherits as its stdio is one of the host's network namespace,
+// and SIOCGSKNS opens the namespace itself. The first eight of 0x89xx concern the socket alone:
+// owner, process group, urgent mark, time stamps.
+inline constexpr std::uint32_t ioctl_family = 0xffffff00;
+inline constexpr std::uint32_t interface_ioctls = 0x8900;
+inline constexpr std::uint32_t wireless_ioctls = 0x8b00;
+inline constexpr std::uint32_t ioctl_eight = 0xfffffff8;
+inline constexpr std::uint32_t socket_ioctls = 0x8900;
+
+// fcntl commands that act on others: while a lease is held, whoever opens the file waits.
+inline constexpr auto lease_commands = std::to_array<std::uint32_t>({
+    1024,  // F_SETLEASE
+    1040,  // F_SETDELEG
+});
+
 // prctl options that read, or change nothing but the caller's own threads and only harmlessly.
 // Not here, so refused: PR_SET_MM (forges /proc/self/exe), PR_SET_SECUREBITS, PR_SET_PTRACER,
 // PR_SET_SPECULATION_CTRL, PR_SCHED_CORE, PR_SET_MEMORY_MERGE, PR_SET_SYSCALL_USER_DISPATCH.

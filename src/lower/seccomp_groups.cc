@@ -13,10 +13,10 @@ constexpr auto open_files =
     syscall_list({"read",      "write",           "readv",           "writev",   "pread64",
                   "pwrite64",  "preadv",          "pwritev",         "preadv2",  "pwritev2",
                   "lseek",     "close",           "close_range",     "dup",      "dup2",
-                  "dup3",      "fcntl",           "flock",           "fsync",    "fdatasync",
-                  "sync",      "syncfs",          "sync_file_range", "truncate", "ftruncate",
-                  "fallocate", "fadvise64",       "readahead",       "sendfile", "splice",
-                  "tee",       "copy_file_range", "cachestat"});
+                  "dup3",      "flock",           "fsync",           "fdatasync", "sync",
+                  "syncfs",    "sync_file_range", "truncate",        "ftruncate", "fallocate",
+                  "fadvise64", "readahead",       "sendfile",        "splice",    "tee",
+                  "copy_file_range", "cachestat"});
 
 // Names and metadata. What can be reached is decided by the mounts and Landlock; the calls that
 // take a mode are in seccomp.cc. chown gives nothing away without a capability and clears set-id

@@ -172,6 +172,9 @@ class Planner {
     const std::uint64_t size = limit_of(policy_, LimitCapability::Kind::disk).value;
     mount({.kind = Kind::proc, .target = "/proc"});
     mount({.kind = Kind::file, .target = "/proc/sys/kernel/random/boot_id", .detail = boot_id()});
+    // They list the keys of the host's users, with their descriptions.
+    mount({.kind = Kind::file, .target = "/proc/keys"});
+    mount({.kind = Kind::file, .target = "/proc/key-users"});
     for (const std::string_view name : {"full", "null", "random", "urandom", "zero"}) {
       mount({.kind = Kind::device, .target = format("/dev/{}", name)});
     }

@@ -148,8 +148,11 @@ class Binder {
       tree_.file(target, with_uid(holes_.filled(mount.detail)), 0444);
       return {};
     }
-    const std::string made = format("/etc/{}", target.substr(target.rfind('/') + 1));
-    tree_.file(made, mount.detail, 0444);
+    std::string made;
+    if (!mount.detail.empty()) {
+      made = format("/etc/{}", target.substr(target.rfind('/') + 1));
+      tree_.file(made, mount.detail, 0444);
+    }
     tree_.cover_with(target, made);
     return {};
   }

@@ -287,6 +287,7 @@ std::expected<Trees, Refusal> make_trees(const Bound& bound, const HostUser& use
     if (tree.get() < 0) return refuse(format("cannot mount {}", shown), errno);
     mount_attr attributes{};
     attributes.attr_set = mount.attributes | MOUNT_ATTR_IDMAP;
+    attributes.propagation = MS_PRIVATE;  // the source may be shared, as systemd has it
     attributes.userns_fd = static_cast<std::uint64_t>(map.get());
     if (::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &attributes,
                   sizeof(attributes)) != 0) {

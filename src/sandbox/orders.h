@@ -41,7 +41,7 @@ enum class Step : std::uint32_t {
   loopback,      //
   network,       // routes, redirects and sockets of the capture, which are sent out
   host_name,     //
-  private_tree,  // no mount of the sandbox reaches the host
+  private_tree,  // no mount of the sandbox reaches the host, and no later one of the host's comes in
   new_root,      //
   mounts,        //
   pivot,         //

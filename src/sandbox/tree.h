@@ -32,7 +32,7 @@ class Tree {
   // Something that is there already, mounted on itself with more attributes.
   void pin(const std::string& path, const Identity& identity, std::uint64_t attributes);
   void cover(const std::string& path, const Identity& identity);
-  // A file that was made in the sandbox, in the place of one of the kernel's.
+  // A file that was made in the sandbox, in the place of one of the kernel's; "" is an empty one.
   void cover_with(const std::string& path, const std::string& made);
   // Room for so many mounts more, each on a mount point that is made for it.
   void reserve(std::size_t mounts);

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "core/host.h"
+#include "egress/overrides.h"
 
 namespace capgate::seal {
 namespace {
@@ -85,6 +86,9 @@ egress::Flow Conversation::flow_of(const Request& request) const {
   egress::Flow flow = flow_;
   flow.method = request.method;
   flow.path = path_of(request.target);
+  const auto field = std::ranges::find_if(
+      request.fields, [](const Field& each) { return egress::is_override_field(each.name); });
+  flow.override_field = field == request.fields.end() ? "" : field->name;
   flow.said.reset();
   flow.said_port.reset();
   const auto said = core::parse_endpoint(request.authority);

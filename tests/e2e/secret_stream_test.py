@@ -180,8 +180,10 @@ class Rules(SealCase):
                     f"{version} --path-as-is {URL}/repos/acme/../other/box",
                     f"{version} --path-as-is {URL}/repos/acme/%2e%2e/other",
                     f"{version} --path-as-is {URL}/repos/acme/..%2fother",
-                    f"{version} --path-as-is '{URL}//repos/acme/box'")
-                self.assertEqual(statuses, ["200", "200"] + ["403"] * 7, run)
+                    f"{version} --path-as-is '{URL}//repos/acme/box'",
+                    f"{version} -H 'X-HTTP-Method-Override: DELETE' {URL}/repos/acme/box",
+                    f"{version} -H 'X-Original-URL: /user' {URL}/repos/acme/box")
+                self.assertEqual(statuses, ["200", "200"] + ["403"] * 9, run)
                 self.assertEqual(len(self.received()), 2)
                 with open(f"{self.work}/2", encoding="utf-8") as file:
                     self.assertIn("methods=", file.read())

@@ -188,6 +188,22 @@ class PlainHttp(NetworkAttack):
             self.assertNotIn("closed", record["bytes"], run)
             self.assertNotIn("POST", record["bytes"], run)
 
+    def test_44_fields_that_replace_method_or_path(self):
+        rule = STUB + "?proto=http&methods=GET&paths=/open/**"
+        honest = request("stub.example.test", "X-Request-Id: closed", target="/open/door")
+        texts = [request("stub.example.test", field, target="/open/door") for field in
+                 ("X-HTTP-Method-Override: DELETE", "x-http-method: DELETE", "X_METHOD_OVERRIDE: DELETE",
+                  "X-Original-URL: /closed", "X-Rewrite-URL: /closed", "Destination: /closed")]
+        self.assert_seen_outside(*map(order, texts))
+        run, (talk,) = self.talk_inside(expected(honest), allow=[rule])
+        self.assertTrue(talk["got"].startswith("HTTP/1.1 200"), run)
+        self.clear()
+        run, _ = self.talk_inside(*map(order, [*texts, honest + texts[0]]), allow=[rule])
+        for record in self.seen():
+            self.assertNotIn("DELETE", record["bytes"], run)
+            self.assertNotIn("/closed", record["bytes"], run)
+        run.assert_denied(event="connect", reason="override-field")
+
 
 class OtherPorts(NetworkAttack):
     """Where anything may be spoken, TLS and HTTP must still name the declared host, in whatever

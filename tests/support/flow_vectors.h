@@ -60,9 +60,10 @@ inline void read_speech(std::string_view text, egress::Flow& flow) {
   flow.speech = words[0] == "tls" || flow.terminated ? tls : words[0] == "http" ? http : unknown;
   if (words[0] == "other") flow.speech = other;
   EXPECT_EQ(flow.speech == unknown, text == "-") << text;
-  if (flow.speech != http && words.size() != 3) return;
-  flow.method = words.size() == 3 ? std::string(words[1]) : "GET";
-  flow.path = words.size() == 3 ? undo_escapes(words[2]) : "/";
+  if (flow.speech != http && words.size() < 3) return;
+  flow.method = words.size() >= 3 ? std::string(words[1]) : "GET";
+  flow.path = words.size() >= 3 ? undo_escapes(words[2]) : "/";
+  if (words.size() == 4) flow.override_field = words[3];
 }
 
 inline void read_said(std::string_view text, egress::Flow& flow) {

@@ -174,8 +174,7 @@ long mount_pin(const Mount& mount) {
   return attach(tree, target);
 }
 
-// With a source, a file that was made before: over one of the kernel's, which has no identity that
-// the supervisor could have seen.
+// With a source, a file that was made before.
 long cover_source(const Mount& mount) {
   if (mount.source.size > 0) return open_target(text(mount.source));
   return (mount.mode & S_IFMT) == S_IFDIR ? empty_directory : empty_file;
@@ -185,7 +184,9 @@ long mount_cover(const Mount& mount) {
   const long target = open_target(text(mount.target));
   if (target == not_found && (mount.flags & orders::optional) != 0) return 0;
   if (target < 0) return target;
-  if (mount.source.size == 0) {
+  // Over a file of the kernel's, which has no identity that the supervisor could have seen.
+  const bool is_kernels = (mount.flags & orders::optional) != 0;
+  if (!is_kernels) {
     if (const long same = check_identity(target, mount); same < 0) return same;
   }
   const long source = cover_source(mount);
@@ -264,9 +265,12 @@ void pivot() {
 
 void build_mounts() {
   begin(Step::private_tree);
-  constexpr long slave = 1L << 19;
+  // Private, not slave: a mount that the host makes later below a grant would appear in the sandbox
+  // without nosuid, nodev and read-only. A clone of a private mount is private.
+  constexpr long private_mount = 1L << 18;
   constexpr long recursive = 1L << 14;
-  must(Step::private_tree, call(__NR_mount, nullptr, "/", nullptr, slave | recursive, nullptr));
+  must(Step::private_tree,
+       call(__NR_mount, nullptr, "/", nullptr, private_mount | recursive, nullptr));
 
   mount_new_root();
   empty_directory = static_cast<int>(open_cover(cover_directory));
