@@ -93,7 +93,7 @@ class Supervisor {
     if (server_ && watch_.limits.watched_memory()) earlier(next_look_);
     if (server_ && end_of_input_) earlier(std::min(soon, next_step_));
     if (watch_.broker != nullptr) earlier(watch_.broker->deadline());
-    if (copy_ && copy_->is_throttled()) earlier(soon);
+    if (copy_) earlier(copy_->wakes());
     earlier(last_moment_);
     if (!next) return -1;
     const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now());

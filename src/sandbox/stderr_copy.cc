@@ -17,6 +17,10 @@ constexpr std::uint64_t bytes_a_second = 64U << 10U;
 // What a pipe takes without blocking once it says that it is writable.
 constexpr std::size_t piece = 4096;
 constexpr int patience_at_the_end = 500;
+// A flood is thrown away in gulps: all that the pipe holds, twenty times a second.
+constexpr std::chrono::milliseconds pause{50};
+constexpr std::size_t gulp = 65536;
+constexpr std::size_t most_gulps = 16;
 
 }  // namespace
 
@@ -32,13 +36,25 @@ bool write_if_read(int fd, std::string_view text) {
 }
 
 StderrCopy::StderrCopy(int from)
-    : from_(from), allowance_(burst), refilled_(std::chrono::steady_clock::now()) {
+    : from_(from),
+      is_terminal_(::isatty(STDERR_FILENO) == 1),
+      allowance_(burst),
+      refilled_(std::chrono::steady_clock::now()) {
   ::fcntl(from_, F_SETFL, O_NONBLOCK);
+}
+
+bool StderrCopy::is_paused() const {
+  return open_ && std::chrono::steady_clock::now() < paused_until_;
+}
+
+std::optional<std::chrono::steady_clock::time_point> StderrCopy::wakes() const {
+  if (!is_paused()) return std::nullopt;
+  return paused_until_;
 }
 
 pollfd StderrCopy::wanted() const {
   if (!pending_.empty()) return {STDERR_FILENO, POLLOUT, 0};
-  return {open_ ? from_ : -1, POLLIN, 0};
+  return {open_ && !is_paused() ? from_ : -1, POLLIN, 0};
 }
 
 void StderrCopy::step() {
@@ -54,17 +70,37 @@ void StderrCopy::read_some() {
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (size <= 0) {
     open_ = false;
+    if (is_terminal_) text_.end(pending_);
     return;
   }
   refill();
   const auto read = static_cast<std::uint64_t>(size);
   if (read > allowance_) {
     dropped_ += read;
+    discard();
     return;
   }
   allowance_ -= read;
   tell_dropped();
-  pending_.append(buffer, static_cast<std::size_t>(size));
+  pass({buffer, static_cast<std::size_t>(size)});
+}
+
+void StderrCopy::pass(std::string_view words) {
+  if (is_terminal_) {
+    text_.add(words, pending_);
+  } else {
+    pending_ += words;
+  }
+}
+
+void StderrCopy::discard() {
+  paused_until_ = std::chrono::steady_clock::now() + pause;
+  static char waste[gulp];
+  for (std::size_t i = 0; i < most_gulps; ++i) {
+    const ssize_t size = ::read(from_, waste, sizeof(waste));
+    if (size <= 0) return;  // its end is seen by the next read
+    dropped_ += static_cast<std::uint64_t>(size);
+  }
 }
 
 void StderrCopy::write_some() {
@@ -93,6 +129,7 @@ void StderrCopy::tell_dropped() {
 
 void StderrCopy::drain() {
   while (open_ || !pending_.empty()) {
+    paused_until_ = {};  // nobody is left who could be made to wait
     pollfd poll = wanted();
     if (::poll(&poll, 1, patience_at_the_end) <= 0) break;
     step();

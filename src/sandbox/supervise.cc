@@ -103,7 +103,7 @@ class Supervisor {
     if (watch_.broker != nullptr && watch_.broker->deadline()) {
       earlier(*watch_.broker->deadline());
     }
-    if (copy_.is_throttled()) earlier(Clock::now() + watch_interval);
+    if (const auto wakes = copy_.wakes()) earlier(*wakes);
     if (!next) return -1;
     const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now());
     return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
