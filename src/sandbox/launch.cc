@@ -95,8 +95,12 @@ bool place_descriptors(const Child& child) {
   std::vector<std::pair<int, int>> wanted = {{child.errors, STDERR_FILENO},
                                              {child.orders, orders::orders_fd},
                                              {child.control, orders::control_fd}};
-  const int inner = child.details.inner_sockets;
-  if (inner >= 0) wanted.emplace_back(inner, orders::inner_fd);
+  const LaunchDetails& details = child.details;
+  for (const auto& [from, to] : {std::pair{details.inner_sockets, orders::inner_fd},
+                                 std::pair{details.input, STDIN_FILENO},
+                                 std::pair{details.output, STDOUT_FILENO}}) {
+    if (from >= 0) wanted.emplace_back(from, to);
+  }
   int next = orders::first_tree_fd;
   for (const sys::Fd& tree : child.trees.fds) wanted.emplace_back(tree.get(), next++);
   const int init_fd = next;

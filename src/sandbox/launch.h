@@ -71,6 +71,8 @@ struct Trees {
 struct LaunchDetails {
   orders::Step fail_step = orders::Step::none;
   int inner_sockets = -1;  // becomes orders::inner_fd
+  int input = -1;          // the server's 0 and 1 instead of the caller's (relay.h)
+  int output = -1;
 };
 
 [[nodiscard]] std::expected<Sandbox, Refusal> launch(const std::string& orders,

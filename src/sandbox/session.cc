@@ -147,10 +147,20 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
                                    .help = "capgate could not be told to end; see capgate doctor"});
   }
+  auto stdio = make_stdio(session.grace.has_value());
+  if (!stdio) {
+    return std::unexpected(
+        Refusal{.message = format("cannot make a pipe: {}", std::strerror(stdio.error())),
+                .help = "see capgate doctor"});
+  }
   std::string block = write_orders(bound, orders);
-  auto launched =
-      launch(block, user, trees, limits.placement(),
-             {.fail_step = orders.fail_step, .inner_sockets = network ? network->inner.get() : -1});
+  auto launched = launch(block, user, trees, limits.placement(),
+                         {.fail_step = orders.fail_step,
+                          .inner_sockets = network ? network->inner.get() : -1,
+                          .input = stdio->input.inner(),
+                          .output = stdio->output.inner()});
+  stdio->input.release_inner();
+  stdio->output.release_inner();
   // What the server holds is from here on its alone.
   secrets::wipe(block);
   secrets.injected.clear();
@@ -159,6 +169,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   if (network) network->inner = sys::Fd();
   const Watch watch{.grace = session.grace,
                     .masks = masks,
+                    .stdio = *stdio,
                     .broker = network ? &network->broker : nullptr,
                     .capture = &bound.capture};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);

@@ -58,20 +58,28 @@ class Supervisor {
     while (!ended_) wait_once();
     reap();
     copy_.drain();
+    drain_output();
     finish();
     return std::move(outcome_);
   }
 
  private:
   void wait_once() {
-    enum : std::size_t { control, init, errors, signals, input, masks, trace, broker, count };
+    enum : std::size_t {
+      control, init, errors, signals, input, output, masks, trace, broker, count
+    };
     pollfd polls[count] = {};
     for (auto& poll : polls) poll.fd = -1;
     polls[control] = {sandbox_.control.get(), POLLIN, 0};
     polls[init] = {sandbox_.init.get(), POLLIN, 0};
     polls[errors] = copy_.wanted();
     polls[signals] = {signals_.get(), POLLIN, 0};
-    if (watch_.grace && !end_of_input_) polls[input] = {STDIN_FILENO, POLLRDHUP, 0};
+    if (watch_.stdio.input.is_used()) {
+      polls[input] = watch_.stdio.input.wanted();
+    } else if (watch_.grace && !end_of_input_) {
+      polls[input] = {STDIN_FILENO, POLLRDHUP, 0};
+    }
+    polls[output] = watch_.stdio.output.wanted();
     polls[masks] = {watch_.masks.fd(), POLLIN, 0};
     if (tracer_ != nullptr) polls[trace] = {tracer_->fd(), POLLIN, 0};
     if (watch_.broker != nullptr) polls[broker] = {watch_.broker->fd(), POLLIN, 0};
@@ -81,7 +89,8 @@ class Supervisor {
     if (polls[errors].revents != 0) copy_.step();
     if (polls[trace].revents != 0) tracer_->step();
     if (polls[signals].revents != 0) pass_signals();
-    if ((polls[input].revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) end_of_input_ = true;
+    if (polls[input].revents != 0) step_input(polls[input].revents);
+    if (polls[output].revents != 0) watch_.stdio.output.step();
     if (polls[masks].revents != 0) check_masks();
     if (polls[control].revents != 0) (void)read_report();
     if (polls[init].revents != 0) ended_ = true;
@@ -222,7 +231,7 @@ class Supervisor {
     if (!watch_.grace || !end_of_input_) return;
     const auto now = Clock::now();
     if (stage_ == 0) {
-      if (unread(STDIN_FILENO) > 0 || unread(STDOUT_FILENO) > 0) return;
+      if (has_unread_words()) return;
       stage_ = 1;
       next_step_ = now + seconds(*watch_.grace);
     } else if (now >= next_step_) {
@@ -233,6 +242,36 @@ class Supervisor {
       } else {
         kill_all("the server did not end after its input did");
       }
+    }
+  }
+
+  void step_input(short events) {
+    if (watch_.stdio.input.is_used()) {
+      watch_.stdio.input.step();
+      end_of_input_ = watch_.stdio.input.is_done();
+    } else if ((events & (POLLHUP | POLLRDHUP | POLLERR)) != 0) {
+      end_of_input_ = true;
+    }
+  }
+
+  // A relayed input that has ended is no longer ours to look at: what the server has not read of it
+  // by then it can still read.
+  [[nodiscard]] bool has_unread_words() const {
+    if (!watch_.stdio.input.is_used() && unread(STDIN_FILENO) > 0) return true;
+    return watch_.stdio.output.is_used() ? watch_.stdio.output.has_unread()
+                                         : unread(STDOUT_FILENO) > 0;
+  }
+
+  // The server's last words, unless nobody takes them.
+  void drain_output() {
+    constexpr int patience = 5000;
+    Relay& output = watch_.stdio.output;
+    while (output.is_used() && !output.is_done()) {
+      pollfd poll = output.wanted();
+      const int ready = ::poll(&poll, 1, patience);
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0) return;
+      output.step();
     }
   }
 

@@ -1,6 +1,6 @@
-// The part of capgate that stays outside while the server runs: it copies stderr, passes signals
-// on, watches limits, and tells how it ended. It reads no byte that the server writes to stdout and
-// parses nothing.
+// The part of capgate that stays outside while the server runs: it copies stderr, relays stdin and
+// stdout where it must, passes signals on, watches limits, and tells how it ended. It reads no byte
+// that the server writes to stdout and parses nothing.
 #pragma once
 
 #include <optional>
@@ -11,6 +11,7 @@
 #include "sandbox/launch.h"
 #include "sandbox/limits.h"
 #include "sandbox/mask_watch.h"
+#include "sandbox/relay.h"
 #include "sandbox/trace.h"
 
 namespace capgate::sandbox {
@@ -18,6 +19,7 @@ namespace capgate::sandbox {
 struct Watch {
   std::optional<int> grace;  // seconds after end of input before TERM, then KILL
   MaskWatch& masks;
+  Stdio& stdio;
   Broker* broker = nullptr;          // with net capabilities
   const Capture* capture = nullptr;  // then: what its sockets are
 };
