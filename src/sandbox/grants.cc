@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/ranges.h"
 #include "base/text.h"
 #include "core/path.h"
 #include "core/sensitive.h"
@@ -139,7 +140,8 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
   std::ranges::sort(names);
   for (const std::string& name : names) {
     const std::string full = format("{}/{}", opened->resolved, name);
-    if (is_masked(full)) {
+    // What a grant of the directory would hide, a glob does not open either.
+    if (is_masked(full) || contains(plan_.hidden_names, name)) {
       notes.push_back(format("fs: {} matches, but stays hidden: name it to grant it",
                              escape_for_terminal(full)));
       continue;
