@@ -201,11 +201,10 @@ void add_descriptor_commands(Rules& rules) {
   }
   rules.push_back({control, allow});
 
-  constexpr SyscallId command = syscall("fcntl");
-  for (const std::uint32_t lease : lease_commands) {
-    rules.push_back({command, not_permitted, {equals(1, lease)}});
+  for (const auto& [mask, value] : fcntl_commands) {
+    rules.push_back({syscall("fcntl"), allow, {masked(1, mask, value)}});
   }
-  rules.push_back({command, allow});
+  rules.push_back({syscall("fcntl"), not_permitted});
 }
 
 void add_self_control(Rules& rules) {

@@ -79,10 +79,19 @@ inline constexpr std::uint32_t wireless_ioctls = 0x8b00;
 inline constexpr std::uint32_t ioctl_eight = 0xfffffff8;
 inline constexpr std::uint32_t socket_ioctls = 0x8900;
 
-// fcntl commands that act on others: while a lease is held, whoever opens the file waits.
-inline constexpr auto lease_commands = std::to_array<std::uint32_t>({
-    1024,  // F_SETLEASE
-    1040,  // F_SETDELEG
+// fcntl commands, as mask and value: 0 to 31 (flags, locks, owner) and 1025 to 1039 (copies, pipes,
+// seals, hints). Not here, so refused: F_SETLEASE (1024) and F_SETDELEG (1040), for while a lease is
+// held, everyone else who opens the file waits.
+struct MaskedValue {
+  std::uint32_t mask;
+  std::uint32_t value;
+};
+inline constexpr auto fcntl_commands = std::to_array<MaskedValue>({
+    {0xffffffe0, 0},
+    {0xffffffff, 1025},
+    {0xfffffffe, 1026},
+    {0xfffffffc, 1028},
+    {0xfffffff8, 1032},
 });
 
 // prctl options that read, or change nothing but the caller's own threads and only harmlessly.

@@ -9,14 +9,13 @@ using core::syscall_list;
 
 // Reading and writing what is already open. No vmsplice: it hands the caller's pages to a pipe, no
 // runtime uses it, and it has been a way to root (CVE-2008-0600).
-constexpr auto open_files =
-    syscall_list({"read",      "write",           "readv",           "writev",   "pread64",
-                  "pwrite64",  "preadv",          "pwritev",         "preadv2",  "pwritev2",
-                  "lseek",     "close",           "close_range",     "dup",      "dup2",
-                  "dup3",      "flock",           "fsync",           "fdatasync", "sync",
-                  "syncfs",    "sync_file_range", "truncate",        "ftruncate", "fallocate",
-                  "fadvise64", "readahead",       "sendfile",        "splice",    "tee",
-                  "copy_file_range", "cachestat"});
+constexpr auto open_files = syscall_list(
+    {"read",        "write",     "readv",     "writev",    "pread64",         "pwrite64",
+     "preadv",      "pwritev",   "preadv2",   "pwritev2",  "lseek",           "close",
+     "close_range", "dup",       "dup2",      "dup3",      "flock",           "sync_file_range",
+     "fsync",       "fdatasync", "sync",      "syncfs",    "copy_file_range", "truncate",
+     "ftruncate",   "fallocate", "fadvise64", "readahead", "sendfile",        "splice",
+     "tee",         "cachestat"});
 
 // Names and metadata. What can be reached is decided by the mounts and Landlock; the calls that
 // take a mode are in seccomp.cc. chown gives nothing away without a capability and clears set-id

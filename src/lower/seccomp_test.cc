@@ -392,23 +392,25 @@ TEST(SeccompFilter, RefusesTerminalInjection) {
 }
 
 TEST(SeccompFilter, RefusesQuestionsAboutInterfaces) {
-  expect_answers(nothing, {{"ioctl", {0, 0x8905}, "allow"},   // SIOCATMARK
-                           {"ioctl", {0, 0x8912}, "EPERM"},   // SIOCGIFCONF
-                           {"ioctl", {0, 0x8927}, "EPERM"},   // SIOCGIFHWADDR
-                           {"ioctl", {0, 0x8933}, "EPERM"},   // SIOCGIFINDEX
-                           {"ioctl", {0, 0x894c}, "EPERM"},   // SIOCGSKNS
-                           {"ioctl", {0, 0x89ff}, "EPERM"},   // private to a device
-                           {"ioctl", {0, 0x8b01}, "EPERM"},   // SIOCGIWNAME
-                           {"ioctl", {0, 0x8a00}, "allow"}}); // none of them
+  expect_answers(nothing, {{"ioctl", {0, 0x8905}, "allow"},    // SIOCATMARK
+                           {"ioctl", {0, 0x8912}, "EPERM"},    // SIOCGIFCONF
+                           {"ioctl", {0, 0x8927}, "EPERM"},    // SIOCGIFHWADDR
+                           {"ioctl", {0, 0x8933}, "EPERM"},    // SIOCGIFINDEX
+                           {"ioctl", {0, 0x894c}, "EPERM"},    // SIOCGSKNS
+                           {"ioctl", {0, 0x89ff}, "EPERM"},    // private to a device
+                           {"ioctl", {0, 0x8b01}, "EPERM"},    // SIOCGIWNAME
+                           {"ioctl", {0, 0x8a00}, "allow"}});  // none of them
 }
 
 TEST(SeccompFilter, RefusesLeases) {
-  expect_answers(nothing, {{"fcntl", {0, 1024}, "EPERM"},   // F_SETLEASE
-                           {"fcntl", {0, 1040}, "EPERM"},   // F_SETDELEG
-                           {"fcntl", {0, 1025}, "allow"},   // F_GETLEASE
-                           {"fcntl", {0, 1030}, "allow"},   // F_DUPFD_CLOEXEC
-                           {"fcntl", {0, 1033}, "allow"},   // F_ADD_SEALS
-                           {"fcntl", {0, 6}, "allow"}});    // F_SETLK
+  expect_answers(nothing, {{"fcntl", {0, 1024}, "EPERM"},  // F_SETLEASE
+                           {"fcntl", {0, 1040}, "EPERM"},  // F_SETDELEG
+                           {"fcntl", {0, 1025}, "allow"},  // F_GETLEASE
+                           {"fcntl", {0, 1030}, "allow"},  // F_DUPFD_CLOEXEC
+                           {"fcntl", {0, 1033}, "allow"},  // F_ADD_SEALS
+                           {"fcntl", {0, 1036}, "allow"},  // F_SET_RW_HINT
+                           {"fcntl", {0, 32}, "EPERM"},    // no command
+                           {"fcntl", {0, 6}, "allow"}});   // F_SETLK
 }
 
 TEST(SeccompFilter, LetsAProcessControlOnlyItself) {
