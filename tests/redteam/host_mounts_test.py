@@ -50,7 +50,8 @@ class LaterMounts(Redteam):
         if self.uid == 0:
             space = ["/usr/bin/unshare", "--mount", "--"]
         else:
-            space = as_user(["/usr/bin/unshare", "--user", "--map-current-user", "--mount", "--"],
+            space = as_user(["/usr/bin/unshare", "--user", "--map-current-user", "--keep-caps",
+                             "--mount", "--"],
                             ORDINARY)
         done = self.finish([*space, launch.PYTHON, "-I", "-c", HOST, self.work, name,
                             str(ORDINARY), *command])
