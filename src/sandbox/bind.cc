@@ -301,18 +301,24 @@ class Binder {
   // In the order of their paths, so that a child lies on top of its parent.
   void place_grants() {
     place_implicit_grants();
+    for (const auto& [path, grant] : grants_.by_path) {
+      if (grant.is_named) bound_.watched.granted.insert(path);
+    }
     tree_.reserve(grants_.by_path.size());
     for (auto& [path, grant] : grants_.by_path) {
-      if (grants_.is_covered(path, grant.writable)) continue;
-      for (const auto& [place, target] : grant.path.links) tree_.symlink(place, target);
-      const std::uint64_t attributes =
-          grant.writable ? writable_attributes() : std::uint64_t{MOUNT_ATTR_RDONLY};
-      make_mount_point(path, grant.path.identity);
-      tree_.bind(path, path, grant.path.identity, attributes, grant.rights);
+      if (!grants_.is_covered(path, grant)) mount_grant(path, grant);
       guard_.keep_safe(path, grant);
     }
     bound_.kept.reserve(bound_.kept.size() + grants_.by_path.size());
     for (auto& [path, grant] : grants_.by_path) bound_.kept.push_back(std::move(grant.path.fd));
+  }
+
+  void mount_grant(const std::string& path, const Grant& grant) {
+    for (const auto& [place, target] : grant.path.links) tree_.symlink(place, target);
+    const std::uint64_t attributes =
+        grant.writable ? writable_attributes() : std::uint64_t{MOUNT_ATTR_RDONLY};
+    make_mount_point(path, grant.path.identity);
+    tree_.bind(path, path, grant.path.identity, attributes, grant.rights);
   }
 
   // In the HOME of a profile, which is not the caller's, nothing is there to mount a grant on.

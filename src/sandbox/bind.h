@@ -20,6 +20,7 @@
 #include "sandbox/host_path.h"
 #include "sandbox/orders.h"
 #include "sandbox/program.h"
+#include "sandbox/watched.h"
 
 namespace capgate::sandbox {
 
@@ -65,13 +66,6 @@ struct BoundLimit {
   std::uint64_t value = 0;
 };
 
-// An entry of the host with a cover over it, watched while the server runs.
-struct Masked {
-  std::string path;
-  std::string root;  // of the grant that it lies in
-  Identity identity;
-};
-
 struct Bound {
   std::vector<BoundMount> mounts;
   std::vector<BoundRule> landlock;
@@ -87,10 +81,9 @@ struct Bound {
   std::uint32_t uid = 1000;              // of user and group inside
   std::vector<std::string> executables;  // what Landlock lets run
   std::vector<std::string> notes;        // what the user should know
-  std::vector<std::string> not_held;     // protected names that do not exist yet: compared at exit
-  std::vector<Masked> masked;
-  std::vector<Masked> ways;  // directories between a masked entry and the root of its grant
-  Capture capture;           // empty without net capabilities
+  Watched watched;                       // what is hidden or read-only in granted directories
+  std::vector<std::string> not_held;     // directories below which nothing was looked at
+  Capture capture;                       // empty without net capabilities
   std::vector<sys::Fd> kept;
 };
 

@@ -34,6 +34,14 @@ std::string_view rights_named(std::string_view name) {
   return "read";
 }
 
+// At any depth: "/sub/.git/hooks" has one.
+bool has_held_name(std::string_view below) {
+  for (std::size_t slash = 0; slash != std::string_view::npos; slash = below.find('/', slash + 1)) {
+    if (core::is_held_name(below.substr(slash))) return true;
+  }
+  return false;
+}
+
 // What two grants of one path give.
 std::string_view together(std::string_view a, std::string_view b) {
   if (a == b || b == "read") return a;
@@ -97,6 +105,7 @@ Grants::Done Grants::keep_grant(HostPath opened, std::string_view rights) {
   }
   // A Plan's grants come in the order of their paths.
   Grant& grant = by_path.try_emplace(by_path.end(), opened.resolved)->second;
+  grant.is_named = true;
   grant.writable |= rights != "read";
   grant.rights = together(grant.rights, rights);
   if (grant.path.fd.get() < 0) grant.path = std::move(opened);
@@ -168,13 +177,16 @@ bool Grants::any_at_or_below(const std::string& directory) const {
          (below != by_path.end() && core::is_at_or_below(below->first, directory));
 }
 
-bool Grants::is_covered(std::string_view path, bool writable) const {
+bool Grants::is_covered(std::string_view path, const Grant& grant) const {
   for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
     const auto found = by_path.find(above);
     if (found == by_path.end()) continue;
-    if (!found->second.writable) return !writable;
+    const Grant& wider = found->second;
+    if (!wider.writable) return !grant.writable;
+    // A weaker one, such as fs:create, covers nothing but its like.
+    if (wider.rights != "write" && wider.rights != grant.rights) return false;
     // What stays as it is inside a grant is opened by its own grant only.
-    return !core::is_held_name(path.substr(above.size()));
+    return !has_held_name(path.substr(above.size()));
   }
   return false;
 }

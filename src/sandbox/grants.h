@@ -25,6 +25,7 @@ struct Grant {
   HostPath path;
   bool writable = false;
   std::string_view rights = "read";  // "read", "create", "delete" or "write"
+  bool is_named = false;             // by a capability; not only by the command line
 };
 
 class Grants {
@@ -35,7 +36,7 @@ class Grants {
   [[nodiscard]] std::expected<void, Refusal> read();
 
   // A directory above the path gives at least as much.
-  [[nodiscard]] bool is_covered(std::string_view path, bool writable) const;
+  [[nodiscard]] bool is_covered(std::string_view path, const Grant& grant) const;
   [[nodiscard]] bool has(std::string_view path) const { return by_path.contains(path); }
   [[nodiscard]] bool any_at_or_below(const std::string& directory) const;
   // This very path, not one above it.

@@ -6,6 +6,7 @@
 #include <linux/mount.h>
 #include <linux/sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 
@@ -73,6 +75,20 @@ bool write_id_maps(const HostUser& user) {
          write_file("/proc/self/gid_map", gids);
 }
 
+// What the sandbox's user namespace may have of the kernel's watches on files, which all programs
+// of the user share: a quarter of what there is.
+bool limit_watches() {
+  for (const std::string_view what : {"instances", "watches"}) {
+    const auto all = sys::read_file(format("/proc/sys/fs/inotify/max_user_{}", what), 64);
+    if (!all) return false;
+    const std::uint64_t share = std::strtoull(all->c_str(), nullptr, 10) / 4;
+    if (!write_file(format("/proc/sys/user/max_inotify_{}", what).c_str(), format("{}", share))) {
+      return false;
+    }
+  }
+  return true;
+}
+
 // An exec by a user that is not 0 drops every capability that is not ambient.
 bool keep_capabilities_over_exec() {
   constexpr std::array<unsigned, 7> needed = {
@@ -96,9 +112,9 @@ bool place_descriptors(const Child& child) {
                                              {child.orders, orders::orders_fd},
                                              {child.control, orders::control_fd}};
   const LaunchDetails& details = child.details;
-  for (const auto& [from, to] : {std::pair{details.inner_sockets, orders::inner_fd},
-                                 std::pair{details.input, STDIN_FILENO},
-                                 std::pair{details.output, STDOUT_FILENO}}) {
+  for (const auto& [from, to] :
+       {std::pair{details.inner_sockets, orders::inner_fd}, std::pair{details.input, STDIN_FILENO},
+        std::pair{details.output, STDOUT_FILENO}}) {
     if (from >= 0) wanted.emplace_back(from, to);
   }
   int next = orders::first_tree_fd;
@@ -135,6 +151,7 @@ void begin(const Child& child, orders::Step step) {
   if (::syscall(SYS_setresgid, id, id, id) != 0 || ::syscall(SYS_setresuid, id, id, id) != 0) {
     give_up(child, orders::Step::id_maps);
   }
+  if (!limit_watches()) give_up(child, orders::Step::id_maps);
   begin(child, orders::Step::start_init);
   if (!keep_capabilities_over_exec()) give_up(child, orders::Step::start_init);
   const int init_fd = orders::first_tree_fd + static_cast<int>(child.trees.fds.size());

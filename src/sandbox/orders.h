@@ -162,7 +162,7 @@ struct Header {
   std::uint32_t has_network = 0;  // 1: the sockets are sent, and the server waits for `go`
   std::uint32_t inner_sockets = 0;  // 1: inner_fd is there
   std::uint32_t landlock_attribute_size = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t sends_covers = 0;  // 1: somebody makes mounts after init (keeper.h)
   std::uint64_t landlock_handled = 0;
   std::uint64_t landlock_scoped = 0;
   std::uint64_t token[3] = {};  // the exec token, as execve's arguments 3, 4 and 5
@@ -176,6 +176,7 @@ struct Report {
     listener,
     socket,         // `index` of Header::sockets, with its descriptor
     network_ready,  // after the last of them; `value` 1: with IPv6
+    cover,          // what covers are made of, once the mounts are: `index` 0 a directory, 1 a file
   };
   Kind kind = Kind::failed;
   Step step = Step::none;

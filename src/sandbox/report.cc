@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ranges>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -197,17 +198,19 @@ void write_guarantees(JsonWriter& json, const Run& run) {
       "no other file of the host can be seen, but /usr and the parts of /etc that every program "
       "needs",
       "mount namespace with a root of its own");
-  for (const Masked& masked : bound.masked) {
+  for (const auto& [path, entry] : bound.watched.held) {
+    if (!entry.is_hidden) continue;
     report.guarantee(
-        format("{} is hidden", masked.path),
-        "an empty mount over it, watched; while the host replaces it there is a window "
-        "until the sandbox is stopped");
+        format("{} is hidden", path),
+        "an empty mount over it; when the host replaces it, the keeper mounts it again, "
+        "a moment later");
   }
   for (const BoundMount& mount : bound.mounts) {
     const bool read_only = (mount.attributes & MOUNT_ATTR_RDONLY) != 0;
     if (mount.kind == orders::MountKind::pin && read_only) {
       report.guarantee(format("{} cannot be changed or moved", mount.target),
-                       "read-only mount over itself, ancestors pinned");
+                       "read-only mount over itself, ancestors pinned; when the host replaces it, "
+                       "the keeper mounts it again, a moment later");
     }
   }
   write_network_guarantees(report, run);
@@ -257,21 +260,21 @@ bool grants_a_directory(const Bound& bound) {
 std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
                                     const Limits& limits, const HostUser& user) {
   std::vector<std::string> out;
+  if (bound.watched.is_needed()) {
+    out.emplace_back(
+        "an entry that the host replaces, or that appears later, is hidden, read-only or set aside "
+        "a moment after that; in directories that are made later only git's own names count");
+  }
   if (!bound.not_held.empty()) {
+    constexpr std::size_t most = 20;
     std::string names;
-    for (const std::string& path : bound.not_held) {
+    for (const std::string& path : bound.not_held | std::views::take(most)) {
       names += format("{}{}", names.empty() ? "" : ", ", path);
     }
-    out.push_back(
-        format("not there at the start, so neither hidden nor protected if they appear, which is "
-               "told at the end: {}",
-               names));
+    const std::size_t count = bound.not_held.size();
+    if (count > most) names += format(" and {} more", count - most);
+    out.push_back(format("not looked at, so neither hidden nor protected below: {}", names));
   }
-  if (!plan.hidden_names.empty()) {
-    out.emplace_back("secrets deeper in a granted directory, or made later, are not hidden");
-  }
-  const bool writes = !plan.protected_names.empty();
-  if (writes) out.emplace_back("protected names deeper in a writable grant are not protected");
   if (!user.leaves_root) {
     for (const std::string& group : kept_groups()) {
       out.push_back(format("the supplementary group {} of the caller cannot be dropped", group));

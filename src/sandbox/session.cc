@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <ranges>
 #include <utility>
 
 #include "base/format.h"
@@ -37,16 +38,17 @@ std::expected<lower::ExecToken, Refusal> random_token() {
   return token;
 }
 
-// Protected paths that did not exist at the start: the server may have made them.
-void tell_appeared(const Bound& bound) {
-  for (const std::string& path : bound.not_held) {
-    if (identify(path)) {
-      say(
-          format("capgate: {} appeared while the server ran; look at it before a program of yours "
-                 "does\n",
-                 escape_for_terminal(path)));
-    }
+// Once more at the end, where it is seen.
+void tell_set_aside(const Outcome& outcome) {
+  const std::size_t count = outcome.set_aside.size();
+  if (count == 0) return;
+  constexpr std::size_t most = 20;
+  say(format("capgate: {} set aside while the server ran:\n", count));
+  for (const Kept& kept : outcome.set_aside | std::views::take(most)) {
+    const std::string path = escape_for_terminal(kept.path);
+    say(format("  {} is now {}\n", path, escape_for_terminal(kept.name)));
   }
+  if (count > most) say(format("  and {} more\n", count - most));
 }
 
 // The filter of this launch; a traced one asks the tracer.
@@ -109,18 +111,25 @@ void set_proxy_variables(Bound& bound) {
   }
 }
 
+Refusal cannot_watch(const std::string& problem) {
+  return {.message = problem,
+          .help =
+              "raise fs.inotify.max_user_instances or fs.inotify.max_user_watches, or end programs "
+              "that watch many files"};
+}
+
 // Everything about the end of a run that is not its exit status.
-void tell_end(const Session& session, const Bound& bound, const Outcome& outcome) {
+void tell_end(const Session& session, const Outcome& outcome) {
   if (!outcome.explanation.empty()) {
     say(format("capgate: {}\n", outcome.explanation));
   } else if (outcome.exit_code != 0 && !outcome.was_told_to_end) {
     say(explain_status(session.lacking, outcome.exit_code));
   }
-  tell_appeared(bound);
+  tell_set_aside(outcome);
 }
 
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
-                                           const Bound& bound, Secrets& secrets, Trust* trust) {
+                                           Bound& bound, Secrets& secrets, Trust* trust) {
   const lower::Plan& plan = *session.artifact.plan;
   sys::Fd report;
   if (!session.report.empty()) report = TRY(open_output(session.report));
@@ -141,7 +150,8 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
     return std::unexpected(std::move(added).error());
   }
 
-  MaskWatch masks(bound.masked, bound.ways);
+  if (!bound.watched.problem.empty()) return std::unexpected(cannot_watch(bound.watched.problem));
+  Keeper keeper(bound.watched, user);
   const sys::Fd signals = take_signals();
   if (signals.get() < 0) {
     return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
@@ -168,15 +178,16 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   Sandbox& sandbox = *launched;
   if (network) network->inner = sys::Fd();
   const Watch watch{.grace = session.grace,
-                    .masks = masks,
+                    .keeper = keeper,
                     .stdio = *stdio,
                     .broker = network ? &network->broker : nullptr,
                     .capture = &bound.capture};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
+  keeper.end();
   if (network) network->broker.end();
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
   if (outcome.refusal) return std::unexpected(*outcome.refusal);
-  tell_end(session, bound, outcome);
+  tell_end(session, outcome);
   write_report(report, {.artifact = session.artifact,
                         .input = session.input,
                         .bound = bound,

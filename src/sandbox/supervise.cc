@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "sandbox/prelude.h"
 #include "sandbox/stderr_copy.h"
 
 namespace capgate::sandbox {
@@ -51,7 +52,6 @@ class Supervisor {
         tracer_(tracer),
         copy_(sandbox.errors.get()) {
     if (limits.seconds()) deadline_ = Clock::now() + seconds(*limits.seconds());
-    if (watch.masks.fd() >= 0) check_masks();
   }
 
   Outcome run() {
@@ -66,7 +66,16 @@ class Supervisor {
  private:
   void wait_once() {
     enum : std::size_t {
-      control, init, errors, signals, input, output, masks, trace, broker, count
+      control,
+      init,
+      errors,
+      signals,
+      input,
+      output,
+      keeper,
+      trace,
+      broker,
+      count
     };
     pollfd polls[count] = {};
     for (auto& poll : polls) poll.fd = -1;
@@ -80,7 +89,7 @@ class Supervisor {
       polls[input] = {STDIN_FILENO, POLLRDHUP, 0};
     }
     polls[output] = watch_.stdio.output.wanted();
-    polls[masks] = {watch_.masks.fd(), POLLIN, 0};
+    polls[keeper] = {watch_.keeper.fd(), POLLIN, 0};
     if (tracer_ != nullptr) polls[trace] = {tracer_->fd(), POLLIN, 0};
     if (watch_.broker != nullptr) polls[broker] = {watch_.broker->fd(), POLLIN, 0};
     if (::poll(polls, count, timeout()) < 0 && errno != EINTR) {
@@ -91,7 +100,7 @@ class Supervisor {
     if (polls[signals].revents != 0) pass_signals();
     if (polls[input].revents != 0) step_input(polls[input].revents);
     if (polls[output].revents != 0) watch_.stdio.output.step();
-    if (polls[masks].revents != 0) check_masks();
+    if (polls[keeper].revents != 0) step_keeper();
     if (polls[control].revents != 0) (void)read_report();
     if (polls[init].revents != 0) ended_ = true;
     const bool is_told = polls[broker].revents != 0 || polls[control].revents != 0;
@@ -156,6 +165,10 @@ class Supervisor {
       case orders::Report::Kind::socket: take_socket(report.index, sys::Fd(*fd)); break;
       case orders::Report::Kind::network_ready:
         if (watch_.broker != nullptr) watch_.broker->complete(report.value != 0);
+        break;
+      case orders::Report::Kind::cover:
+        watch_.keeper.take_cover(report.index, sys::Fd(*fd));
+        if (watch_.keeper.is_due()) step_keeper();
         break;
     }
     return true;
@@ -275,11 +288,18 @@ class Supervisor {
     }
   }
 
-  void check_masks() {
-    const std::string path = watch_.masks.replaced();
-    if (path.empty()) return;
-    kill_all(format("{} was replaced on the host, so it is no longer hidden; start again",
-                    escape_for_terminal(path)));
+  // A keeper that cannot do its work is no keeper: without it there is no sandbox.
+  void step_keeper() {
+    auto done = watch_.keeper.step(sandbox_.init.get());
+    if (!done) return kill_all(escape_for_terminal(done.error()));
+    for (Kept& kept : *done) tell_kept(std::move(kept));
+  }
+
+  // At once, unless a server makes a habit of it.
+  void tell_kept(Kept kept) {
+    constexpr std::size_t most = 20;
+    if (++told_ <= most) say(format("capgate: {}\n", print(kept)));
+    if (kept.kind == Kept::Kind::set_aside) outcome_.set_aside.push_back(std::move(kept));
   }
 
   void reap() {
@@ -310,6 +330,7 @@ class Supervisor {
   const Watch& watch_;
   const Limits& limits_;
   Tracer* tracer_;
+  std::size_t told_ = 0;  // of what the keeper did
   StderrCopy copy_;
   Outcome outcome_;
   std::optional<int> status_;

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sandbox/broker.h"
+#include "sandbox/keeper.h"
 #include "sandbox/launch.h"
 #include "sandbox/limits.h"
-#include "sandbox/mask_watch.h"
 #include "sandbox/relay.h"
 #include "sandbox/trace.h"
 
@@ -18,7 +18,7 @@ namespace capgate::sandbox {
 
 struct Watch {
   std::optional<int> grace;  // seconds after end of input before TERM, then KILL
-  MaskWatch& masks;
+  Keeper& keeper;
   Stdio& stdio;
   Broker* broker = nullptr;          // with net capabilities
   const Capture* capture = nullptr;  // then: what its sockets are
@@ -30,6 +30,7 @@ struct Outcome {
   std::optional<Refusal> refusal;         // the broker did not start: the server never ran
   std::string explanation;                // why capgate ended it, if it did
   bool was_told_to_end = false;           // by a signal that was passed on, or by --grace
+  std::vector<Kept> set_aside;            // what the keeper renamed
 };
 
 // The signals that it passes on. Call before launch(), so that none is lost.

@@ -271,9 +271,10 @@ class PathAnswer {
 
   void tell_of_host(const Bound& bound) {
     for (const std::string& path : bound.not_held) {
-      if (question_.access == Access::write && core::is_at_or_below(seen_.path, path)) {
-        note(format("{} does not exist; a server that makes it is told of at the end of the run",
-                    escape_for_terminal(path)));
+      if (core::is_at_or_below(seen_.path, path)) {
+        note(
+            format("{} lies too deep to be looked at: names below are neither hidden nor protected",
+                   escape_for_terminal(path)));
       }
     }
     if (seen_.host.empty()) return;

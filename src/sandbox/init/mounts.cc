@@ -261,6 +261,11 @@ void pivot() {
   must(Step::pivot, call(__NR_mount_setattr, AT_FDCWD, "/", 0, &read_only, sizeof(read_only)));
 }
 
+void send_cover(std::uint32_t index, long cover) {
+  const orders::Report report{.kind = orders::Report::Kind::cover, .index = index};
+  must(Step::pivot, send_descriptor(orders::control_fd, {&report, sizeof(report)}, cover, 0));
+}
+
 }  // namespace
 
 void build_mounts() {
@@ -283,6 +288,9 @@ void build_mounts() {
     must(Step::mounts, carry_out(mounts[i]), i);
   }
   pivot();
+  if (header->sends_covers == 0) return;
+  send_cover(0, empty_directory);
+  send_cover(1, empty_file);
 }
 
 }  // namespace capgate::sandbox::init
