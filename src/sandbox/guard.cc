@@ -175,7 +175,7 @@ void Guard::look_at(Walk& walk, const Directory& directory, const Entry& entry) 
   const std::string path = format("{}/{}", directory.path, entry.name);
   const bool is_git = child.check == HeldNames::Check::not_a_directory && entry.is_directory;
   if (child.treatment == Treatment::hide) return hide(walk, path);
-  if (child.treatment == Treatment::hold && !is_git) return hold(walk, path);
+  if (child.treatment == Treatment::hold && !is_git) hold(walk, path);
   // Around a program that the command line names, the walk ends at once.
   const bool is_far = child.role == HeldNames::project && !walk.grant.is_named;
   if (entry.is_directory && child.role != HeldNames::none && !is_far && !grants_.has(path)) {
@@ -183,10 +183,15 @@ void Guard::look_at(Walk& walk, const Directory& directory, const Entry& entry) 
   }
 }
 
-bool Guard::may_mount(const std::string& path) {
+void Guard::leave(const std::string& path, const Identity& identity) {
+  bound_.watched.left[path] = {identity.device, identity.inode};
+}
+
+bool Guard::may_mount(const std::string& path, const Identity& identity) {
   if (tree_.has(path)) return false;
   if (mounts_left_ == 0) {
     bound_.not_held.push_back(path);
+    leave(path, identity);
     return false;
   }
   --mounts_left_;
@@ -197,7 +202,7 @@ bool Guard::may_mount(const std::string& path) {
 void Guard::hide(const Walk& walk, const std::string& path) {
   if (grants_.has(path)) return;
   const auto identity = identify(path);
-  if (!identity || !may_mount(path)) return;
+  if (!identity || !may_mount(path, *identity)) return;
   if (identity->type == S_IFLNK) tell_link(path);
   pin_ancestors(walk, path);
   tree_.cover(path, *identity);
@@ -210,8 +215,11 @@ void Guard::hold(const Walk& walk, const std::string& path) {
   if (!walk.grant.writable || grants_.may_write(path)) return;
   const auto identity = identify(path);
   if (!identity) return;
-  if (identity->type == S_IFLNK) return tell_link(path);
-  if (!may_mount(path)) return;
+  if (identity->type == S_IFLNK) {
+    leave(path, *identity);
+    return tell_link(path);
+  }
+  if (!may_mount(path, *identity)) return;
   pin_ancestors(walk, path);
   tree_.pin(path, *identity, MOUNT_ATTR_RDONLY);
   bound_.watched.held[path] = {.root = walk.root, .is_hidden = false};

@@ -53,8 +53,9 @@ class Guard {
   void look_at(Walk& walk, const Directory& directory, const Entry& entry);
   void hide(const Walk& walk, const std::string& path);
   void hold(const Walk& walk, const std::string& path);
-  [[nodiscard]] bool may_mount(const std::string& path);
+  [[nodiscard]] bool may_mount(const std::string& path, const Identity& identity);
   void pin_ancestors(const Walk& walk, std::string_view path);
+  void leave(const std::string& path, const Identity& identity);
   void tell_link(const std::string& path);
 
   const lower::Plan& plan_;

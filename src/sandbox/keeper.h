@@ -35,10 +35,11 @@ struct Kept {
   enum class Kind : unsigned char {
     hidden_again,
     read_only_again,
-    hidden,     // something that appeared
-    set_aside,  // `name` is what it is called now, `why` what is wrong with its contents
-    unwatched,  // a new directory that is one too many
-    failed,     // `why`; the keeper has ended
+    hidden,      // something that appeared
+    set_aside,   // `name` is what it is called now, `why` what is wrong with its contents
+    unwatched,   // a new directory that is one too many
+    not_inside,  // `why`; the keeper has ended before it did anything
+    failed,      // `why`; the keeper has ended
   };
   Kind kind = Kind::failed;
   std::string path;
@@ -51,7 +52,7 @@ class Keeper {
   Keeper(Watched& watched, const HostUser& user) : watched_(watched), user_(user) {}
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
-  ~Keeper() { end(); }
+  ~Keeper() { kill(); }
 
   // What a cover is made of: 0 an empty directory, 1 an empty file, both in the sandbox.
   void take_cover(std::size_t index, sys::Fd cover);
@@ -66,18 +67,24 @@ class Keeper {
   // is why the sandbox cannot go on.
   [[nodiscard]] std::expected<std::vector<Kept>, std::string> step(int init);
 
-  // Ends the process and waits for its end.
-  void end();
+  // When the sandbox has ended: what appeared last is still set aside. Also without a keeper, which
+  // is started outside then.
+  [[nodiscard]] std::expected<std::vector<Kept>, std::string> finish();
 
  private:
   [[nodiscard]] bool is_ready() const;
+  // Without an `init` it stays outside, where it mounts nothing.
   [[nodiscard]] std::expected<void, std::string> start(int init);
+  [[nodiscard]] std::expected<std::vector<Kept>, std::string> read_reports();
+  [[nodiscard]] std::expected<void, std::string> finish_process(std::vector<Kept>& out);
+  void kill();
 
   Watched& watched_;
   const HostUser& user_;
   std::array<sys::Fd, 2> covers_;
   sys::Fd reports_;
   pid_t pid_ = -1;
+  bool is_outside_ = false;  // it could not enter the sandbox
 };
 
 // One line for the user.

@@ -115,8 +115,8 @@ void Keeping::tell(Kept::Kind kind, const std::string& path, const std::string& 
   }
 }
 
-void Keeping::fail(int reports, std::string why) {
-  std::string message(1, static_cast<char>(Kept::Kind::failed));
+void Keeping::fail(int reports, std::string_view why, Kept::Kind kind) {
+  std::string message(1, static_cast<char>(kind));
   message.append(2, '\0').append(why).push_back('\0');
   (void)::send(reports, message.data(), message.size(), MSG_NOSIGNAL);
   ::_exit(1);
@@ -155,16 +155,17 @@ sys::Fd Keeping::open(const std::string& path) const {
 void Keeping::run(pid_t parent) {
   if (root_.get() < 0) fail(descriptors_.reports, "the sandbox has no root");
   if (::getppid() != parent) ::_exit(0);
-  look_at_everything();
   for (;;) {
-    pollfd polls[2] = {{descriptors_.events, POLLIN, 0}, {descriptors_.reports, 0, 0}};
+    pollfd polls[2] = {{descriptors_.events, POLLIN, 0}, {descriptors_.reports, POLLRDHUP, 0}};
     if (::poll(polls, 2, -1) < 0 && errno != EINTR) fail(descriptors_.reports, "poll");
-    if (polls[1].revents != 0) ::_exit(0);
     if (polls[0].revents != 0) handle_events();
+    if (polls[1].revents == 0) continue;
+    handle_events();  // nobody makes any more of them
+    ::_exit(0);
   }
 }
 
-// At the start, and when the kernel dropped events.
+// When the kernel dropped events.
 void Keeping::look_at_everything() {
   std::vector<WatchedDirectory> directories;
   for (const auto& [watch, directory] : watched_.directories) directories.push_back(directory);
@@ -216,8 +217,18 @@ void Keeping::look_at(const WatchedDirectory& directory, const std::string& name
       directory.is_hooks || child.treatment != Treatment::none || child.role != HeldNames::none;
   if (!matters || watched_.held.contains(path) || watched_.granted.contains(path)) return;
   const sys::Fd fd = open(path);
-  if (fd.get() < 0) return;
+  if (fd.get() < 0 || is_left(path, fd.get())) return;
   appeared(directory, name, child, fd.get());
+}
+
+// The very entry that was there from the start; a later one of that name is none.
+bool Keeping::is_left(const std::string& path, int fd) {
+  const auto found = watched_.left.find(path);
+  if (found == watched_.left.end()) return false;
+  const auto now = identify(fd);
+  if (now && found->second == std::pair(now->device, now->inode)) return true;
+  watched_.left.erase(found);
+  return false;
 }
 
 void Keeping::appeared(const WatchedDirectory& directory, const std::string& name,
@@ -232,8 +243,7 @@ void Keeping::appeared(const WatchedDirectory& directory, const std::string& nam
     if (is_hook(name, *seen)) set_aside(directory, name, "");
   } else if (child.treatment == Treatment::hide) {
     if (!counts_here) return;
-    mount_ancestors(path, directory.root);
-    cover(fd, path);
+    cover(path, directory.root);
     watched_.held[path] = {.root = directory.root, .is_hidden = true};
     tell(Kept::Kind::hidden, path);
   } else if (is_directory && child.check != Check::name && child.check != Check::git_config) {
@@ -277,6 +287,7 @@ void Keeping::look_into(const std::string& path, WatchedDirectory what) {
 // ---- mounts -------------------------------------------------------------------------------------
 
 void Keeping::restore(const std::string& path, const HeldEntry& entry) {
+  if (!mounts()) return;
   const sys::Fd fd = open(path);
   const auto seen = fd.get() < 0 ? std::nullopt : look(fd.get());
   if (!seen) {
@@ -286,8 +297,7 @@ void Keeping::restore(const std::string& path, const HeldEntry& entry) {
   const auto missing = missing_.extract(path);
   if (seen->is_mount) return;
   if (entry.is_hidden) {
-    mount_ancestors(path, entry.root);
-    cover(fd.get(), path);
+    cover(path, entry.root);
     return tell(Kept::Kind::hidden_again, path);
   }
   // Long gone, it is not replaced but new, and the server may have made it.
@@ -297,7 +307,7 @@ void Keeping::restore(const std::string& path, const HeldEntry& entry) {
   }
   if (seen->type == S_IFLNK) return;
   mount_ancestors(path, entry.root);
-  pin(fd.get(), path, MOUNT_ATTR_RDONLY);
+  pin(path, MOUNT_ATTR_RDONLY);
   tell(Kept::Kind::read_only_again, path);
 }
 
@@ -307,45 +317,55 @@ void Keeping::mount_ancestors(const std::string& path, const std::string& root) 
     const std::string ancestor = path.substr(0, slash);
     const sys::Fd fd = open(ancestor);
     const auto seen = fd.get() < 0 ? std::nullopt : look(fd.get());
-    if (seen && !seen->is_mount) pin(fd.get(), ancestor, 0);
+    if (seen && !seen->is_mount) pin(ancestor, 0);
   }
 }
 
-// What goes away in the moment of the mount needs none.
-void Keeping::pin(int fd, const std::string& path, std::uint64_t attributes) const {
-  const sys::Fd tree(static_cast<int>(::syscall(
-      SYS_open_tree, fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)));
-  if (tree.get() < 0) give_up("made read-only again", path);
-  mount_attr wanted{};
-  wanted.attr_set = attributes | always;
-  if (::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted,
-                sizeof(wanted)) != 0) {
-    give_up("made read-only again", path);
-  }
-  if (::syscall(SYS_move_mount, tree.get(), "", fd, "",
-                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0 &&
-      errno != ENOENT) {
-    give_up("made read-only again", path);
-  }
+// Looked up now: what was opened before a mount above it lies beneath that.
+void Keeping::pin(const std::string& path, std::uint64_t attributes) const {
+  const sys::Fd fd = open(path);
+  if (fd.get() >= 0) attach(fd.get(), fd.get(), attributes | always, path);
 }
 
-void Keeping::cover(int fd, const std::string& path) const {
-  const auto seen = look(fd);
+void Keeping::cover(const std::string& path, const std::string& root) const {
+  mount_ancestors(path, root);
+  const sys::Fd fd = open(path);
+  const auto seen = fd.get() < 0 ? std::nullopt : look(fd.get());
   if (!seen) return;
-  const int source = descriptors_.covers[seen->type == S_IFDIR ? 0 : 1];
+  attach(descriptors_.covers[seen->type == S_IFDIR ? 0 : 1], fd.get(),
+         MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | always, path);
+}
+
+void Keeping::attach(int source, int target, std::uint64_t attributes,
+                     const std::string& path) const {
+  if (!mounts()) return;
   const sys::Fd tree(static_cast<int>(
-      ::syscall(SYS_open_tree, source, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH)));
-  if (tree.get() < 0) give_up("hidden again", path);
+      ::syscall(SYS_open_tree, source, "",
+                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE)));
+  if (tree.get() < 0) return check_gone(target, path);
   mount_attr wanted{};
-  wanted.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | always;
-  if (::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH, &wanted, sizeof(wanted)) != 0) {
-    give_up("hidden again", path);
+  wanted.attr_set = attributes;
+  if (::syscall(SYS_mount_setattr, tree.get(), "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted,
+                sizeof(wanted)) != 0 ||
+      ::syscall(SYS_move_mount, tree.get(), "", target, "",
+                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) {
+    check_gone(target, path);
   }
-  if (::syscall(SYS_move_mount, tree.get(), "", fd, "",
-                MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0 &&
-      errno != ENOENT) {
-    give_up("hidden again", path);
+}
+
+// What went away in the moment of the mount needs none: another event says what came instead.
+void Keeping::check_gone(int target, const std::string& path) const {
+  const int error = errno;
+  struct stat info {};
+  if (::fstat(target, &info) == 0 && info.st_nlink == 0) return;
+  const sys::Fd now = open(path);
+  struct stat other {};
+  if (now.get() < 0 || ::fstat(now.get(), &other) != 0 || info.st_ino != other.st_ino ||
+      info.st_dev != other.st_dev) {
+    return;
   }
+  errno = error;
+  give_up("mounted again", path);
 }
 
 // ---- names --------------------------------------------------------------------------------------

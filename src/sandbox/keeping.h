@@ -36,12 +36,15 @@ class Keeping {
   [[noreturn]] void run(pid_t parent);
 
   // Tells why and ends the process.
-  [[noreturn]] static void fail(int reports, std::string why);
+  [[noreturn]] static void fail(int reports, std::string_view why,
+                                Kept::Kind kind = Kept::Kind::failed);
   [[nodiscard]] static Kept read_report(std::string_view message);
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  // Outside of the sandbox, when it has ended, names are all that is left to look after.
+  [[nodiscard]] bool mounts() const { return descriptors_.covers[0] >= 0; }
   [[nodiscard]] sys::Fd open(const std::string& path) const;
   void tell(Kept::Kind kind, const std::string& path, const std::string& name = {},
             const std::string& why = {}) const;
@@ -52,13 +55,16 @@ class Keeping {
   void handle(const inotify_event& event, std::string_view name);
   void look_at(const WatchedDirectory& directory, const std::string& name);
   void look_into(const std::string& path, WatchedDirectory what);
+  [[nodiscard]] bool is_left(const std::string& path, int fd);
   void appeared(const WatchedDirectory& directory, const std::string& name,
                 const HeldNames::Child& child, int fd);
 
   void restore(const std::string& path, const HeldEntry& entry);
   void mount_ancestors(const std::string& path, const std::string& root) const;
-  void pin(int fd, const std::string& path, std::uint64_t attributes) const;
-  void cover(int fd, const std::string& path) const;
+  void pin(const std::string& path, std::uint64_t attributes) const;
+  void cover(const std::string& path, const std::string& root) const;
+  void attach(int source, int target, std::uint64_t attributes, const std::string& path) const;
+  void check_gone(int target, const std::string& path) const;
   void set_aside(const WatchedDirectory& directory, const std::string& name,
                  const std::string& why) const;
 

@@ -118,6 +118,19 @@ Refusal cannot_watch(const std::string& problem) {
               "that watch many files"};
 }
 
+void finish_keeper(Keeper& keeper, Outcome& outcome) {
+  auto last = keeper.finish();
+  if (!last) {
+    say(format("capgate: {}\n", escape_for_terminal(last.error())));
+    return;
+  }
+  for (Kept& kept : *last) {
+    if (kept.kind != Kept::Kind::set_aside) continue;
+    say(format("capgate: {}\n", print(kept)));
+    outcome.set_aside.push_back(std::move(kept));
+  }
+}
+
 // Everything about the end of a run that is not its exit status.
 void tell_end(const Session& session, const Outcome& outcome) {
   if (!outcome.explanation.empty()) {
@@ -182,8 +195,8 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
                     .stdio = *stdio,
                     .broker = network ? &network->broker : nullptr,
                     .capture = &bound.capture};
-  const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
-  keeper.end();
+  Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);
+  finish_keeper(keeper, outcome);
   if (network) network->broker.end();
   if (outcome.failure) return std::unexpected(explain_failure(*outcome.failure, bound));
   if (outcome.refusal) return std::unexpected(*outcome.refusal);

@@ -291,7 +291,13 @@ class Supervisor {
   // A keeper that cannot do its work is no keeper: without it there is no sandbox.
   void step_keeper() {
     auto done = watch_.keeper.step(sandbox_.init.get());
-    if (!done) return kill_all(escape_for_terminal(done.error()));
+    if (!done) {
+      // A sandbox that is ending cannot be entered, and need not be.
+      constexpr int patience = 500;
+      pollfd end{sandbox_.init.get(), POLLIN, 0};
+      if (::poll(&end, 1, patience) > 0) return;
+      return kill_all(escape_for_terminal(done.error()));
+    }
     for (Kept& kept : *done) tell_kept(std::move(kept));
   }
 

@@ -5,10 +5,12 @@
 // The watches begin before the directories are looked at, so that nothing is missed in between.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "sandbox/held_names.h"
 #include "sys/fd.h"
@@ -42,6 +44,9 @@ struct Watched {
   sys::Fd events;
   std::map<int, WatchedDirectory> directories;  // by their watches
   std::map<std::string, HeldEntry, std::less<>> held;
+  // Entries that were there from the start and could not be held, such as links.
+  std::map<std::string, std::pair<std::uint64_t, std::uint64_t>, std::less<>>
+      left;                                    // device, inode
   std::set<std::string, std::less<>> granted;  // named in a grant of their own
   std::string problem;                         // why not everything that must be is watched
 };

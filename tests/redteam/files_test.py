@@ -198,13 +198,13 @@ class TrustedByTheHost(Redteam):
         super().setUp()
         self.allow = [f"fs:write:{self.work}"]
 
-    def test_15_a_protected_file_that_appears_is_reported(self):
+    def test_15_a_protected_file_that_appears_is_set_aside(self):
         self.assert_open(self.outside(f"create={self.work}/.mcp.json"))
         os.remove(self.tree.path("work/.mcp.json"))
         done = self.finish(self.sandboxed([self.probe, f"create={self.work}/.mcp.json"],
                                           self.allow))
         self.assertIn(f"{self.work}/.mcp.json", done.stderr.decode())
-        self.assertEqual(os.listdir(self.work), [".mcp.json"], "nothing else was made")
+        self.assertEqual(os.listdir(self.work), [".mcp.json.set-aside-1"])
 
     def test_15_nothing_is_made_for_what_does_not_exist(self):
         self.assert_open(self.inside("ids", allow=self.allow))

@@ -128,7 +128,7 @@ class Workspace(Redteam):
                 done = self.finish(self.sandboxed([python, "-c", script], allow))
                 self.assertEqual(done.stdout, b"read ''\n", done.stderr.decode())
 
-    def test_16_another_git_directory_does_not_appear_silently(self):
+    def test_16_another_git_directory_is_set_aside(self):
         """.git/commondir makes git take its configuration, and so programs, from elsewhere."""
         subprocess.run(as_user(["git", "init", "-q", self.work], ORDINARY), check=True,
                        env=self.environment(), cwd="/")
@@ -143,7 +143,12 @@ class Workspace(Redteam):
                                           [f"fs:write:{self.work}"]))
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         self.assertIn(".git/commondir appeared", done.stderr.decode())
-        self.finish(as_user(["git", "-C", self.work, "status"], ORDINARY))
+        status = as_user(["git", "-C", self.work, "status"], ORDINARY)
+        self.finish(status)
+        self.assertFalse(os.path.exists(ran))
+        aside = self.tree.path("work/.git/commondir.set-aside-1")
+        os.rename(aside, self.tree.path("work/.git/commondir"))
+        self.finish(status)
         self.assertTrue(os.path.exists(ran), "the control: git runs what it says")
 
 

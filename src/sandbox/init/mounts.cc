@@ -24,8 +24,10 @@ constexpr long stale = -116;
 constexpr long not_found = -2;
 
 int new_root = -1;
-int empty_directory = -1;  // sources of covers, in the new root; their names are gone at the end
+int empty_directory = -1;  // sources of covers, in the new root; in the end below the mount of /proc
 int empty_file = -1;
+constexpr const char* cover_directory = ".empty-directory";
+constexpr const char* cover_file = ".empty-file";
 
 long close(long fd) { return call(__NR_close, fd); }
 
@@ -135,7 +137,13 @@ long mount_proc(const Mount& mount) {
   const long tree = make_file_system("proc", nullptr, nullptr, nullptr, mount.attributes);
   if (tree < 0) return tree;
   const long target = open_target(text(mount.target));
-  return target < 0 ? target : attach(tree, target);
+  if (target < 0) return target;
+  // Out of sight, and not removed: the kernel mounts nothing that has no name.
+  long moved = call(__NR_renameat2, new_root, cover_directory, target, cover_directory, 0);
+  if (moved >= 0) moved = call(__NR_fchmodat, target, cover_directory, 0555);
+  if (moved >= 0) moved = call(__NR_renameat2, new_root, cover_file, target, cover_file, 0);
+  if (moved < 0) return moved;
+  return attach(tree, target);
 }
 
 // Where init made every directory above the target there is no link to be led astray by.
@@ -224,9 +232,6 @@ long carry_out(const Mount& mount) {
   return no_device;
 }
 
-constexpr const char* cover_directory = ".empty-directory";
-constexpr const char* cover_file = ".empty-file";
-
 // Everything is built in a mount that hangs over the host's /proc, as this mount namespace has it:
 // a directory that every host has and below which nothing can be granted.
 void mount_new_root() {
@@ -239,7 +244,7 @@ void mount_new_root() {
   new_root = static_cast<int>(must(Step::new_root, tree));
   must(Step::new_root,
        call(__NR_move_mount, new_root, "", AT_FDCWD, "/proc", MOVE_MOUNT_F_EMPTY_PATH));
-  must(Step::new_root, call(__NR_mkdirat, new_root, cover_directory, 0555));
+  must(Step::new_root, call(__NR_mkdirat, new_root, cover_directory, 0755));
   must(Step::new_root, call(__NR_mknodat, new_root, cover_file, S_IFREG | 0444, 0));
 }
 
@@ -249,8 +254,6 @@ long open_cover(const char* name) {
 
 void pivot() {
   begin(Step::pivot);
-  must(Step::pivot, call(__NR_unlinkat, new_root, cover_directory, AT_REMOVEDIR));
-  must(Step::pivot, call(__NR_unlinkat, new_root, cover_file, 0));
   must(Step::pivot, call(__NR_fchdir, new_root));
   must(Step::pivot, call(__NR_pivot_root, ".", "."));
   constexpr long detach = 2;
