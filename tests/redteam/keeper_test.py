@@ -26,7 +26,7 @@ for line in sys.stdin:
 class KeeperCase(Redteam):
     def setUp(self):
         super().setUp()
-        self.allow = [f"fs:write:{self.work}/**", "exec:spawn:git"]
+        self.allow = [f"fs:write:{self.work}/**", "exec:spawn:git", "exec:spawn:sh"]
 
     def place(self, name):
         return os.path.join(self.work, name)
@@ -192,7 +192,7 @@ class Repositories(KeeperCase):
         for line in lines:
             self.assertEqual(self.ask(server, line), "done", line)
         self.assertEqual(self.finished(server), "")
-        self.assertEqual(os.listdir(self.place("copy")), [".git", "file"])
+        self.assertEqual(sorted(os.listdir(self.place("copy"))), [".git", "file"])
 
     def test_a_setting_that_runs_a_program(self):
         mark = self.tree.path(canary())
