@@ -32,6 +32,7 @@ constexpr std::uint64_t always = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 // More than a person makes while a server runs; less than a server can make to wear us out.
 constexpr std::size_t most_directories = 1024;
 constexpr int most_set_aside = 1000;  // of one name
+constexpr int last_reads = 512;       // after the end: more than the kernel keeps for us
 constexpr std::size_t largest_config = 1U << 20U;
 // A held entry that is gone and comes back within this time was replaced, as `git checkout` does.
 constexpr std::chrono::seconds replaced_within{2};
@@ -158,9 +159,11 @@ void Keeping::run(pid_t parent) {
   for (;;) {
     pollfd polls[2] = {{descriptors_.events, POLLIN, 0}, {descriptors_.reports, POLLRDHUP, 0}};
     if (::poll(polls, 2, -1) < 0 && errno != EINTR) fail(descriptors_.reports, "poll");
-    if (polls[0].revents != 0) handle_events();
+    if (polls[0].revents != 0) (void)handle_events();
     if (polls[1].revents == 0) continue;
-    handle_events();  // nobody makes any more of them
+    // The server makes no more of them; the host may, without end.
+    for (int i = 0; i < last_reads && handle_events(); ++i) {
+    }
     ::_exit(0);
   }
 }
@@ -176,18 +179,17 @@ void Keeping::look_at_everything() {
   }
 }
 
-void Keeping::handle_events() {
+// False if there are none.
+bool Keeping::handle_events() {
   alignas(inotify_event) char buffer[16384];
-  for (;;) {
-    const ssize_t size = ::read(descriptors_.events, buffer, sizeof(buffer));
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return;
-    for (ssize_t at = 0; at < size;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
-      at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
-      handle(*event, event->len > 0 ? std::string_view(event->name) : std::string_view());
-    }
+  const ssize_t size = ::read(descriptors_.events, buffer, sizeof(buffer));
+  if (size < 0) return errno == EINTR;
+  for (ssize_t at = 0; at < size;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+    at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
+    handle(*event, event->len > 0 ? std::string_view(event->name) : std::string_view());
   }
+  return size > 0;
 }
 
 void Keeping::handle(const inotify_event& event, std::string_view name) {

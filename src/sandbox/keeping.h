@@ -51,7 +51,7 @@ class Keeping {
   [[noreturn]] void give_up(std::string_view what, const std::string& path) const;
 
   void look_at_everything();
-  void handle_events();
+  bool handle_events();
   void handle(const inotify_event& event, std::string_view name);
   void look_at(const WatchedDirectory& directory, const std::string& name);
   void look_into(const std::string& path, WatchedDirectory what);
