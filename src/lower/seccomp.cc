@@ -125,7 +125,17 @@ void add_exec(Rules& rules, const SeccompNeeds& needs) {
     rules.push_back({syscall("execve"), allow});
     rules.push_back({syscall("execveat"), needs.processes ? allow : not_permitted});
   }
-  rules.push_back({syscall("memfd_create"), one_exec_only ? allow : not_there});
+  const bool has_memfd = one_exec_only && !needs.memory_is_mapped;
+  rules.push_back({syscall("memfd_create"), has_memfd ? allow : not_there});
+}
+
+// Objects that outlive the process that made them, and of which 32,000 of 2 MB each can be made.
+// A rule before that of the group: the first one decides.
+void add_unmapped_memory(Rules& rules, const SeccompNeeds& needs) {
+  if (!needs.memory_is_mapped) return;
+  for (const SyscallId call : {syscall("shmget"), syscall("semget"), syscall("msgget")}) {
+    rules.push_back({call, not_there});
+  }
 }
 
 // TCP and UDP and nothing else: other protocols of these families (SCTP, L2TP, MPTCP ...) load
@@ -180,6 +190,12 @@ void add_sockets(Rules& rules, const SeccompNeeds& needs) {
 // (CVE-2021-22555). Elsewhere nobody has the capability.
 void add_socket_options(Rules& rules, const SeccompNeeds& needs) {
   constexpr SyscallId call = syscall("setsockopt");
+  // A size that is asked for is a wish: the kernel, too, gives less without a word.
+  if (needs.memory_is_mapped) {
+    for (const std::uint32_t option : {socket_send_buffer, socket_receive_buffer}) {
+      rules.push_back({call, skipped, {equals(1, level_socket), equals(2, option)}});
+    }
+  }
   if (needs.nested_sandbox) {
     rules.push_back({call, allow, {equals(1, level_ip), has_none_of(2, ~ip_options)}});
     rules.push_back({call, not_permitted, {equals(1, level_ip)}});
@@ -236,6 +252,7 @@ void add_self_control(Rules& rules) {
 Rules seccomp_rules(const SeccompNeeds& needs) {
   Rules rules;
   rules.reserve(512);  // more than there are: one allocation
+  add_unmapped_memory(rules, needs);
   add_groups(rules, allowed_groups());
   add_files(rules);
   add_clone(rules, needs);

@@ -38,12 +38,17 @@ struct SeccompNeeds {
   // child and connects to a Unix socket. It then takes both away from the server, where no other
   // need gives them.
   bool forwarder = false;
+  // No cgroup counts the server's memory, so it gets none that no process maps: no memfd, no System
+  // V objects, which have no bound inside a user namespace, and no larger buffers of sockets than
+  // every socket has. Known at launch only.
+  bool memory_is_mapped = false;
 
   friend bool operator==(const SeccompNeeds&, const SeccompNeeds&) = default;
 };
 
 // Linux's numbers, equal on both architectures; not <cerrno>, whose values are the build machine's.
 enum class Errno : std::uint16_t {
+  none = 0,  // the call is skipped, and answers that it succeeded
   eperm = 1,
   eacces = 13,  // in docker profiles only
   enosys = 38,
@@ -63,6 +68,7 @@ struct Action {
 inline constexpr Action allow{.kind = ActionKind::allow};
 inline constexpr Action kill_process{.kind = ActionKind::kill_process};
 inline constexpr Action not_permitted{.kind = ActionKind::error, .error = Errno::eperm};
+inline constexpr Action skipped{.kind = ActionKind::error, .error = Errno::none};
 inline constexpr Action not_there{.kind = ActionKind::error, .error = Errno::enosys};
 
 enum class TestKind : std::uint8_t {

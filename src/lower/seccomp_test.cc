@@ -442,6 +442,22 @@ TEST(SeccompFilter, AllowsFilesInMemoryOnlyWhereNoExecCanFollow) {
   }
 }
 
+TEST(SeccompFilter, LeavesNoMemoryThatNoProcessMapsWhereNoCgroupCountsIt) {
+  SeccompNeeds needs = with_token;
+  expect_answers(needs, {{"memfd_create", {}, "allow"},
+                         {"shmget", {}, "allow"},
+                         {"setsockopt", {0, 1, 7}, "allow"}});
+  needs.memory_is_mapped = true;
+  expect_answers(needs, {{"memfd_create", {}, "ENOSYS"},
+                         {"shmget", {}, "ENOSYS"},
+                         {"semget", {}, "ENOSYS"},
+                         {"msgget", {}, "ENOSYS"},
+                         {"setsockopt", {0, 1, 7}, "skipped"},
+                         {"setsockopt", {0, 1, 8}, "skipped"},
+                         {"setsockopt", {0, 1, 9}, "allow"},
+                         {"setsockopt", {0, 6, 7}, "allow"}});
+}
+
 TEST(SeccompFilter, LetsAnEngineWithoutTokenExecByPath) {
   expect_answers(nothing, {{"execve", {}, "allow"}, {"execveat", {}, "EPERM"}});
 }

@@ -237,6 +237,7 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
       .has_network = bound.capture.is_needed() ? 1U : 0U,
       .inner_sockets = bound.capture.inner_sockets ? 1U : 0U,
       .landlock_attribute_size = bound.landlock_attribute_size,
+      .bound_buffers = launch.bound_buffers ? 1U : 0U,
       .landlock_handled = bound.landlock_handled,
       .landlock_scoped = bound.landlock_scoped,
       .token = {pair(0), pair(2), pair(4)}};

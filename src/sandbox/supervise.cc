@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "sandbox/memory_use.h"
 #include "sandbox/stderr_copy.h"
 
 namespace capgate::sandbox {
@@ -66,7 +67,16 @@ class Supervisor {
  private:
   void wait_once() {
     enum : std::size_t {
-      control, init, errors, signals, input, output, masks, trace, broker, count
+      control,
+      init,
+      errors,
+      signals,
+      input,
+      output,
+      masks,
+      trace,
+      broker,
+      count
     };
     pollfd polls[count] = {};
     for (auto& poll : polls) poll.fd = -1;
@@ -157,6 +167,7 @@ class Supervisor {
       case orders::Report::Kind::network_ready:
         if (watch_.broker != nullptr) watch_.broker->complete(report.value != 0);
         break;
+      case orders::Report::Kind::buffers: outcome_.tcp_is_bounded = report.value == 0; break;
     }
     return true;
   }
