@@ -12,6 +12,7 @@ add_custom_command(
   DEPENDS ${_init_sources} ${PROJECT_SOURCE_DIR}/src/sandbox/orders.h
           ${PROJECT_SOURCE_DIR}/src/sandbox/init/init.h ${PROJECT_SOURCE_DIR}/src/sandbox/init/raw.h
           ${PROJECT_SOURCE_DIR}/src/sandbox/init/forward.h
+          ${PROJECT_SOURCE_DIR}/src/sandbox/init/forward_filter.h
           ${PROJECT_SOURCE_DIR}/src/sandbox/proxy_variables.h
   VERBATIM)
 add_custom_target(capgate_init DEPENDS ${_init})

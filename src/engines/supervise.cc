@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "sandbox/memory_use.h"
 #include "sandbox/stderr_copy.h"
 
 namespace capgate::engines {

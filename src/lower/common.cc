@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "core/base_system.h"
 #include "core/limits.h"
+#include "core/rights.h"
 #include "core/sensitive.h"
 
 namespace capgate::lower {
@@ -135,6 +136,12 @@ SeccompNeeds seccomp_needs(const core::Policy& policy) {
   }
   for (const auto& grant : policy.sockets) {
     needs.netlink_route |= grant.capability.kind == core::IpcCapability::Kind::netlink_route;
+  }
+  for (const auto& grant : policy.files) {
+    const core::FileRights rights = core::rights_of(grant.capability.actions);
+    const bool is_weak =
+        rights.has(core::FileRights::modify) != rights.has(core::FileRights::remove);
+    needs.fixed_attributes |= is_weak && !is_private_tmp(grant.capability);
   }
   // A browser's own processes talk over Unix sockets.
   needs.unix_sockets |= needs.nested_sandbox;

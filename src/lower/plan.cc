@@ -73,6 +73,7 @@ void write_seccomp(JsonWriter& json, const Plan& plan) {
   json.key("nestedSandbox").boolean(plan.seccomp.nested_sandbox);
   json.key("unixSockets").boolean(plan.seccomp.unix_sockets);
   json.key("netlinkRoute").boolean(plan.seccomp.netlink_route);
+  json.key("fixedAttributes").boolean(plan.seccomp.fixed_attributes);
   json.key("base64").plain_string(filter.base64);
   json.key("tokenPatches").begin_array();
   for (const TokenPatch& patch : filter.program.token_patches) {

@@ -29,23 +29,29 @@ void add_groups(Rules& rules, std::span<const CallGroup> groups) {
 
 // A setuid or setgid file that is planted in a writable grant works on the host, where the mount is
 // not nosuid. Hence no call may set these bits; openat2, whose mode is behind a pointer, is ENOSYS.
-void add_modes(Rules& rules) {
+void add_modes(Rules& rules, const SeccompNeeds& needs) {
   struct ModeCall {
     SyscallId call;
     std::uint8_t mode_arg;
+    bool changes;  // what is there already
   };
   constexpr auto calls = std::to_array<ModeCall>({
-      {syscall("chmod"), 1},
-      {syscall("fchmod"), 1},
-      {syscall("fchmodat"), 2},
-      {syscall("fchmodat2"), 2},
-      {syscall("creat"), 1},
-      {syscall("mkdir"), 1},
-      {syscall("mkdirat"), 2},
+      {syscall("chmod"), 1, true},
+      {syscall("fchmod"), 1, true},
+      {syscall("fchmodat"), 2, true},
+      {syscall("fchmodat2"), 2, true},
+      {syscall("creat"), 1, false},
+      {syscall("mkdir"), 1, false},
+      {syscall("mkdirat"), 2, false},
   });
-  for (const auto& [call, mode_arg] : calls) {
-    rules.push_back({call, allow, {has_none_of(mode_arg, set_id_bits)}});
+  for (const auto& [call, mode_arg, changes] : calls) {
+    if (!changes || !needs.fixed_attributes) {
+      rules.push_back({call, allow, {has_none_of(mode_arg, set_id_bits)}});
+    }
     rules.push_back({call, not_permitted});
+  }
+  for (const SyscallId call : attribute_calls()) {
+    rules.push_back({call, needs.fixed_attributes ? not_permitted : allow});
   }
 }
 
@@ -67,8 +73,8 @@ void add_mknod(Rules& rules, SyscallId call, std::uint8_t mode_arg) {
   rules.push_back({call, not_permitted});
 }
 
-void add_files(Rules& rules) {
-  add_modes(rules);
+void add_files(Rules& rules, const SeccompNeeds& needs) {
+  add_modes(rules, needs);
   add_open(rules, syscall("open"), 1);
   add_open(rules, syscall("openat"), 2);
   add_mknod(rules, syscall("mknod"), 1);
@@ -125,7 +131,17 @@ void add_exec(Rules& rules, const SeccompNeeds& needs) {
     rules.push_back({syscall("execve"), allow});
     rules.push_back({syscall("execveat"), needs.processes ? allow : not_permitted});
   }
-  rules.push_back({syscall("memfd_create"), one_exec_only ? allow : not_there});
+  const bool has_memfd = one_exec_only && !needs.memory_is_mapped;
+  rules.push_back({syscall("memfd_create"), has_memfd ? allow : not_there});
+}
+
+// Objects that outlive the process that made them, and of which 32,000 of 2 MB each can be made.
+// A rule before that of the group: the first one decides.
+void add_unmapped_memory(Rules& rules, const SeccompNeeds& needs) {
+  if (!needs.memory_is_mapped) return;
+  for (const SyscallId call : {syscall("shmget"), syscall("semget"), syscall("msgget")}) {
+    rules.push_back({call, not_there});
+  }
 }
 
 // TCP and UDP and nothing else: other protocols of these families (SCTP, L2TP, MPTCP ...) load
@@ -180,6 +196,12 @@ void add_sockets(Rules& rules, const SeccompNeeds& needs) {
 // (CVE-2021-22555). Elsewhere nobody has the capability.
 void add_socket_options(Rules& rules, const SeccompNeeds& needs) {
   constexpr SyscallId call = syscall("setsockopt");
+  // A size that is asked for is a wish: the kernel, too, gives less without a word.
+  if (needs.memory_is_mapped) {
+    for (const std::uint32_t option : {socket_send_buffer, socket_receive_buffer}) {
+      rules.push_back({call, skipped, {equals(1, level_socket), equals(2, option)}});
+    }
+  }
   if (needs.nested_sandbox) {
     rules.push_back({call, allow, {equals(1, level_ip), has_none_of(2, ~ip_options)}});
     rules.push_back({call, not_permitted, {equals(1, level_ip)}});
@@ -236,8 +258,9 @@ void add_self_control(Rules& rules) {
 Rules seccomp_rules(const SeccompNeeds& needs) {
   Rules rules;
   rules.reserve(512);  // more than there are: one allocation
+  add_unmapped_memory(rules, needs);
   add_groups(rules, allowed_groups());
-  add_files(rules);
+  add_files(rules, needs);
   add_clone(rules, needs);
   add_exec(rules, needs);
   add_namespaces(rules, needs);

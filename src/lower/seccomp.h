@@ -38,12 +38,21 @@ struct SeccompNeeds {
   // child and connects to a Unix socket. It then takes both away from the server, where no other
   // need gives them.
   bool forwarder = false;
+  // No cgroup counts the server's memory, so it gets none that no process maps: no memfd, no System
+  // V objects, which have no bound inside a user namespace, and no larger buffers of sockets than
+  // every socket has. Known at launch only.
+  bool memory_is_mapped = false;
+  // A grant that may add to a directory or remove from it, and not both (fs:create, fs:delete),
+  // does not let change the modes, times, owners and extended attributes of what is there. Neither
+  // mounts nor Landlock can tell these from other changes, so the calls are refused, everywhere.
+  bool fixed_attributes = false;
 
   friend bool operator==(const SeccompNeeds&, const SeccompNeeds&) = default;
 };
 
 // Linux's numbers, equal on both architectures; not <cerrno>, whose values are the build machine's.
 enum class Errno : std::uint16_t {
+  none = 0,  // the call is skipped, and answers that it succeeded
   eperm = 1,
   eacces = 13,  // in docker profiles only
   enosys = 38,
@@ -63,6 +72,7 @@ struct Action {
 inline constexpr Action allow{.kind = ActionKind::allow};
 inline constexpr Action kill_process{.kind = ActionKind::kill_process};
 inline constexpr Action not_permitted{.kind = ActionKind::error, .error = Errno::eperm};
+inline constexpr Action skipped{.kind = ActionKind::error, .error = Errno::none};
 inline constexpr Action not_there{.kind = ActionKind::error, .error = Errno::enosys};
 
 enum class TestKind : std::uint8_t {

@@ -43,6 +43,9 @@ inline constexpr std::uint32_t protocol_default = 0;
 inline constexpr std::uint32_t protocol_tcp = 6;
 inline constexpr std::uint32_t protocol_udp = 17;
 inline constexpr std::uint32_t level_ip = 0;
+inline constexpr std::uint32_t level_socket = 1;
+inline constexpr std::uint32_t socket_send_buffer = 7;
+inline constexpr std::uint32_t socket_receive_buffer = 8;
 inline constexpr std::uint32_t level_ipv6 = 41;
 // Packet filter tables are options 64, 96 and 128 (IPT_, ARPT_, EBT_SO_SET_...) of the IPv4 level,
 // above all true options, and 64 (IP6T_SO_SET_REPLACE) of the IPv6 level, among them.
@@ -69,10 +72,10 @@ inline constexpr auto terminal_attacks = std::to_array<std::uint32_t>({
     0x5423,  // TIOCSETD: loads a line discipline, a part of the kernel with a poor record
 });
 
-// ioctls of sockets about interfaces, addresses, routes and neighbours (0x89xx), and of wireless ones
-// (0x8bxx). A socket that the server inherits as its stdio is one of the host's network namespace,
-// and SIOCGSKNS opens the namespace itself. The first eight of 0x89xx concern the socket alone:
-// owner, process group, urgent mark, time stamps.
+// ioctls of sockets about interfaces, addresses, routes and neighbours (0x89xx), and of wireless
+// ones (0x8bxx). A socket that the server inherits as its stdio is one of the host's network
+// namespace, and SIOCGSKNS opens the namespace itself. The first eight of 0x89xx concern the socket
+// alone: owner, process group, urgent mark, time stamps.
 inline constexpr std::uint32_t ioctl_family = 0xffffff00;
 inline constexpr std::uint32_t interface_ioctls = 0x8900;
 inline constexpr std::uint32_t wireless_ioctls = 0x8b00;
@@ -80,8 +83,8 @@ inline constexpr std::uint32_t ioctl_eight = 0xfffffff8;
 inline constexpr std::uint32_t socket_ioctls = 0x8900;
 
 // fcntl commands, as mask and value: 0 to 31 (flags, locks, owner) and 1025 to 1039 (copies, pipes,
-// seals, hints). Not here, so refused: F_SETLEASE (1024) and F_SETDELEG (1040), for while a lease is
-// held, everyone else who opens the file waits.
+// seals, hints). Not here, so refused: F_SETLEASE (1024) and F_SETDELEG (1040), for while a lease
+// is held, everyone else who opens the file waits.
 struct MaskedValue {
   std::uint32_t mask;
   std::uint32_t value;

@@ -6,6 +6,7 @@ namespace {
 
 std::string_view describe(Errno error) {
   switch (error) {
+    case Errno::none: return "skipped";
     case Errno::eperm: return "EPERM";
     case Errno::eacces: return "EACCES";
     case Errno::enosys: return "ENOSYS";

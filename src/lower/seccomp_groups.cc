@@ -18,18 +18,22 @@ constexpr auto open_files = syscall_list(
      "tee",         "cachestat"});
 
 // Names and metadata. What can be reached is decided by the mounts and Landlock; the calls that
-// take a mode are in seccomp.cc. chown gives nothing away without a capability and clears set-id
-// bits; extended attributes below security. and trusted. need capabilities as well.
+// take a mode are in seccomp.cc.
 constexpr auto file_names = syscall_list(
-    {"stat",        "fstat",        "lstat",        "newfstatat",   "statx",     "statfs",
-     "fstatfs",     "access",       "faccessat",    "faccessat2",   "readlink",  "readlinkat",
-     "getdents",    "getdents64",   "getcwd",       "chdir",        "fchdir",    "umask",
-     "rename",      "renameat",     "renameat2",    "rmdir",        "unlink",    "unlinkat",
-     "link",        "linkat",       "symlink",      "symlinkat",    "chown",     "fchown",
-     "lchown",      "fchownat",     "utime",        "utimes",       "futimesat", "utimensat",
-     "getxattr",    "lgetxattr",    "fgetxattr",    "getxattrat",   "listxattr", "llistxattr",
-     "flistxattr",  "listxattrat",  "setxattr",     "lsetxattr",    "fsetxattr", "setxattrat",
-     "removexattr", "lremovexattr", "fremovexattr", "removexattrat"});
+    {"stat",      "fstat",      "lstat",     "newfstatat", "statx",      "statfs",
+     "fstatfs",   "access",     "faccessat", "faccessat2", "readlink",   "readlinkat",
+     "getdents",  "getdents64", "getcwd",    "chdir",      "fchdir",     "umask",
+     "rename",    "renameat",   "renameat2", "rmdir",      "unlink",     "unlinkat",
+     "link",      "linkat",     "symlink",   "symlinkat",  "getxattr",   "lgetxattr",
+     "fgetxattr", "getxattrat", "listxattr", "llistxattr", "flistxattr", "listxattrat"});
+
+// Changes of what a file is, beside its contents and its name. chown gives nothing away without a
+// capability and clears set-id bits; extended attributes below security. and trusted. need
+// capabilities as well.
+constexpr auto file_attributes =
+    syscall_list({"chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat",
+                  "utimensat", "setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr",
+                  "lremovexattr", "fremovexattr", "removexattrat"});
 
 // Watching files: every development server and file-system MCP server does.
 constexpr auto watching =
@@ -220,5 +224,6 @@ constexpr auto refused = std::to_array<CallGroup>({
 
 std::span<const CallGroup> allowed_groups() { return allowed; }
 std::span<const CallGroup> refused_groups() { return refused; }
+std::span<const core::SyscallId> attribute_calls() { return file_attributes; }
 
 }  // namespace capgate::lower

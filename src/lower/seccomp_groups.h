@@ -19,5 +19,8 @@ struct CallGroup {
 
 [[nodiscard]] std::span<const CallGroup> allowed_groups();
 [[nodiscard]] std::span<const CallGroup> refused_groups();
+// Changes of what a file is, beside its contents, its name and its mode: allowed, unless a grant is
+// weaker than fs:write (SeccompNeeds::fixed_attributes).
+[[nodiscard]] std::span<const core::SyscallId> attribute_calls();
 
 }  // namespace capgate::lower

@@ -15,11 +15,12 @@ struct Once {
   T value;
 };
 
-constexpr std::size_t different_needs = 64;
+constexpr std::size_t different_needs = 256;
 
 std::size_t index_of(const SeccompNeeds& needs) {
-  const std::array answers{needs.processes,     needs.nested_sandbox, needs.unix_sockets,
-                           needs.netlink_route, needs.exec_token,     needs.forwarder};
+  const std::array answers{needs.processes,        needs.nested_sandbox,  needs.unix_sockets,
+                           needs.netlink_route,    needs.exec_token,      needs.forwarder,
+                           needs.memory_is_mapped, needs.fixed_attributes};
   std::size_t index = 0;
   for (const bool answer : answers) {
     index = 2 * index + (answer ? 1 : 0);

@@ -1,4 +1,4 @@
-// Finished filters. There are few different ones (six questions, two architectures), and a
+// Finished filters. There are few different ones (seven questions, two architectures), and a
 // compiler that runs for every manifest must not build them again each time: each is built on first
 // use and then shared. The same question always has the same answer, so this is pure in effect.
 //

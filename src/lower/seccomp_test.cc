@@ -402,6 +402,17 @@ TEST(SeccompFilter, RefusesQuestionsAboutInterfaces) {
                            {"ioctl", {0, 0x8a00}, "allow"}});  // none of them
 }
 
+TEST(SeccompFilter, FixesAttributesForGrantsThatAreWeakerThanWriting) {
+  const SeccompNeeds weak{.fixed_attributes = true};
+  for (const std::string_view call :
+       {"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "fchownat", "utime", "utimensat",
+        "setxattr", "fsetxattr", "removexattr", "setxattrat"}) {
+    expect_answers(nothing, {{call, {}, "allow"}});
+    expect_answers(weak, {{call, {}, "EPERM"}});
+  }
+  expect_answers(weak, {{"mkdir", {0, 0755}, "allow"}, {"getxattr", {}, "allow"}});
+}
+
 TEST(SeccompFilter, RefusesLeases) {
   expect_answers(nothing, {{"fcntl", {0, 1024}, "EPERM"},  // F_SETLEASE
                            {"fcntl", {0, 1040}, "EPERM"},  // F_SETDELEG
@@ -440,6 +451,22 @@ TEST(SeccompFilter, AllowsFilesInMemoryOnlyWhereNoExecCanFollow) {
        {nothing, with_processes, SeccompNeeds{.processes = true, .exec_token = true}}) {
     expect_answers(needs, {{"memfd_create", {}, "ENOSYS"}});
   }
+}
+
+TEST(SeccompFilter, LeavesNoMemoryThatNoProcessMapsWhereNoCgroupCountsIt) {
+  SeccompNeeds needs = with_token;
+  expect_answers(
+      needs,
+      {{"memfd_create", {}, "allow"}, {"shmget", {}, "allow"}, {"setsockopt", {0, 1, 7}, "allow"}});
+  needs.memory_is_mapped = true;
+  expect_answers(needs, {{"memfd_create", {}, "ENOSYS"},
+                         {"shmget", {}, "ENOSYS"},
+                         {"semget", {}, "ENOSYS"},
+                         {"msgget", {}, "ENOSYS"},
+                         {"setsockopt", {0, 1, 7}, "skipped"},
+                         {"setsockopt", {0, 1, 8}, "skipped"},
+                         {"setsockopt", {0, 1, 9}, "allow"},
+                         {"setsockopt", {0, 6, 7}, "allow"}});
 }
 
 TEST(SeccompFilter, LetsAnEngineWithoutTokenExecByPath) {

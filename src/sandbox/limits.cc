@@ -17,6 +17,8 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "sandbox/memory_bound.h"
+#include "sandbox/systemd_scope.h"
 #include "sys/file.h"
 
 namespace capgate::sandbox {
@@ -58,20 +60,6 @@ std::uint64_t number_after(std::string_view text, std::string_view key) {
   return value;
 }
 
-std::vector<pid_t> numbered_entries(const std::string& directory) {
-  std::vector<pid_t> out;
-  DIR* listing = ::opendir(directory.c_str());
-  if (listing == nullptr) return out;
-  while (const dirent* entry = ::readdir(listing)) {
-    const std::string_view name = entry->d_name;
-    pid_t number = 0;
-    std::from_chars(name.data(), name.data() + name.size(), number);
-    if (number > 0) out.push_back(number);
-  }
-  ::closedir(listing);
-  return out;
-}
-
 }  // namespace
 
 class LimitSetup {
@@ -81,16 +69,16 @@ class LimitSetup {
   std::expected<Limits, Refusal> set_up(const std::vector<lower::PlanLimit>& limits,
                                         const std::vector<std::string>& accepted) {
     find_v2();
+    if (needs_scope(limits)) ask_for_scope();
     for (const lower::PlanLimit& limit : limits) {
       std::string mechanism = hold(limit);
       const std::string text =
           format("limit:{}:{}", limit.name, limit_text(limit.name, limit.value));
       if (mechanism.empty() && !limit.is_default && !contains(accepted, text)) {
-        return std::unexpected(Refusal{
-            .message = format("limit:{}:{} cannot be held on this host", limit.name,
-                              limit_text(limit.name, limit.value)),
-            .help =
-                "it needs a cgroup that its user can write (see capgate doctor), or remove it"});
+        return std::unexpected(
+            Refusal{.message = format("limit:{}:{} cannot be held on this host", limit.name,
+                                      limit_text(limit.name, limit.value)),
+                    .help = help_for_missing_cgroup()});
       }
       out_.held_.push_back(
           {.name = limit.name, .value = limit.value, .mechanism = std::move(mechanism)});
@@ -100,14 +88,47 @@ class LimitSetup {
   }
 
  private:
+  [[nodiscard]] std::string help_for_missing_cgroup() const {
+    const std::string& tried = out_.scope_failure_;
+    return format(
+        "it needs a cgroup that its user can write{}{} (see capgate doctor), or remove it",
+        tried.empty() ? "" : ", and ", tried);
+  }
+
+  // A limit that was stated and that no cgroup holds so far. The defaults are not worth a
+  // conversation with another process at each start; nor are pids, which an rlimit holds.
+  [[nodiscard]] bool needs_scope(const std::vector<lower::PlanLimit>& limits) const {
+    if (!has_v2() || ::geteuid() == 0) return false;
+    const std::string offered = v2_.empty() ? "" : read_small(v2_ + "/cgroup.controllers");
+    return std::ranges::any_of(limits, [&](const lower::PlanLimit& limit) {
+      const bool is_of_cgroups = limit.name == "memory" || limit.name == "cpu";
+      return is_of_cgroups && !limit.is_default &&
+             !capgate::contains(split(trim(offered), ' '), limit.name);
+    });
+  }
+
+  // Moves this process.
+  void ask_for_scope() {
+    const auto bus = session_bus();
+    auto scope = bus ? join_systemd_scope(*bus) : std::unexpected("there is no session bus");
+    if (!scope) {
+      out_.scope_failure_ = std::move(scope).error();
+      return;
+    }
+    find_v2();
+    mechanism_v2_ = "cgroup v2, a scope of the user's systemd";
+  }
+
+  static bool has_v2() {
+    struct statfs info{};
+    return ::statfs(std::string(cgroup_root).c_str(), &info) == 0 &&
+           info.f_type == CGROUP2_SUPER_MAGIC;
+  }
+
   // A sibling of our own cgroup: a cgroup that holds processes cannot have limited children. Moving
   // there takes the right to write the common parent's list of processes.
   void find_v2() {
-    struct statfs info{};
-    if (::statfs(std::string(cgroup_root).c_str(), &info) != 0 ||
-        info.f_type != CGROUP2_SUPER_MAGIC) {
-      return;
-    }
+    if (!has_v2()) return;
     const auto own = own_cgroup("");
     if (!own || *own == "/") return;
     const std::string parent = format("{}{}", cgroup_root, own->substr(0, own->rfind('/')));
@@ -183,7 +204,7 @@ class LimitSetup {
     if (!v2_.empty() && write_small(v2_ + "/memory.max", value)) {
       write_small(v2_ + "/memory.swap.max", "0");
       out_.memory_directory_ = v2_;
-      return "cgroup v2";
+      return mechanism_v2_;
     }
     if (const std::string v1 = make_v1("memory"); !v1.empty()) {
       if (write_small(v1 + "/memory.limit_in_bytes", value)) {
@@ -194,6 +215,7 @@ class LimitSetup {
     }
     // RLIMIT_DATA, not RLIMIT_AS: V8 and sanitizers reserve far more than they use.
     out_.rlimits_.push_back({.resource = RLIMIT_DATA, .value = bytes});
+    out_.rlimits_.push_back({.resource = RLIMIT_MSGQUEUE, .value = message_queue_bytes});
     out_.watched_memory_ = bytes;
     return "rlimit for each process, and a watchdog over all of them";
   }
@@ -203,7 +225,7 @@ class LimitSetup {
     // Inside the new user namespace it counts that namespace only.
     out_.rlimits_.push_back({.resource = RLIMIT_NPROC, .value = inside});
     const std::string value = std::to_string(inside + own_.beside);
-    if (!v2_.empty() && write_small(v2_ + "/pids.max", value)) return "cgroup v2";
+    if (!v2_.empty() && write_small(v2_ + "/pids.max", value)) return mechanism_v2_;
     const std::string v1 = make_v1("pids");
     if (!v1.empty() && write_small(v1 + "/pids.max", value)) return "cgroup v1";
     return own_.by_root ? "" : "rlimit";
@@ -213,7 +235,7 @@ class LimitSetup {
     constexpr std::uint64_t period = 100'000;
     const std::uint64_t quota = period * percent / 100;
     if (!v2_.empty() && write_small(v2_ + "/cpu.max", format("{} {}", quota, period))) {
-      return "cgroup v2";
+      return mechanism_v2_;
     }
     const std::string v1 = make_v1("cpu");
     if (!v1.empty() && write_small(v1 + "/cpu.cfs_period_us", std::to_string(period)) &&
@@ -239,6 +261,7 @@ class LimitSetup {
   const OwnProcesses& own_;
   Limits out_;
   std::string v2_;
+  std::string mechanism_v2_ = "cgroup v2";
 };
 
 Limits::~Limits() {
@@ -274,25 +297,6 @@ std::vector<BoundLimit> within_own(std::vector<BoundLimit> limits) {
       limit.value = std::min<std::uint64_t>(limit.value, own.rlim_max);
   }
   return limits;
-}
-
-std::uint64_t memory_of_descendants(pid_t pid) {
-  const std::string base = format("/proc/{}", pid);
-  const std::string status = read_small(base + "/status");
-  constexpr std::uint64_t kibi = 1024;
-  // With the line's start: the first line holds a name that the process chose.
-  std::uint64_t sum =
-      (number_after(status, "\nRssAnon:") + number_after(status, "\nRssShmem:")) * kibi;
-  // Each thread has children of its own.
-  for (const pid_t thread : numbered_entries(base + "/task")) {
-    const std::string children = read_small(format("{}/task/{}/children", base, thread));
-    for (const std::string_view child : split(children, ' ')) {
-      pid_t number = 0;
-      std::from_chars(child.data(), child.data() + child.size(), number);
-      if (number > 0) sum += memory_of_descendants(number);
-    }
-  }
-  return sum;
 }
 
 std::string limit_text(std::string_view name, std::uint64_t value) {

@@ -42,8 +42,13 @@ class Limits {
   [[nodiscard]] Placement placement() const;
   [[nodiscard]] const std::vector<BoundLimit>& rlimits() const { return rlimits_; }
   [[nodiscard]] const std::vector<HeldLimit>& held() const { return held_; }
+  // No cgroup counts the memory: the caller watches it (memory_use.h), and takes from the server
+  // the means to hold memory that cannot be watched.
   [[nodiscard]] std::optional<std::uint64_t> watched_memory() const { return watched_memory_; }
   [[nodiscard]] std::optional<std::uint64_t> seconds() const { return seconds_; }
+
+  // Why the user's systemd gave no cgroup, if it was asked for one; empty otherwise.
+  [[nodiscard]] const std::string& scope_failure() const { return scope_failure_; }
 
   // Why the server was killed, if a limit of a cgroup did it. Nothing otherwise.
   [[nodiscard]] std::string explain_end() const;
@@ -60,6 +65,7 @@ class Limits {
   std::vector<HeldLimit> held_;
   std::optional<std::uint64_t> watched_memory_;
   std::optional<std::uint64_t> seconds_;
+  std::string scope_failure_;
 };
 
 // Processes of the engine's own that are counted with the server's: in its user namespace, and
@@ -76,9 +82,6 @@ struct OwnProcesses {
 
 // A caller that may do less than the default gives what it has.
 [[nodiscard]] std::vector<BoundLimit> within_own(std::vector<BoundLimit> limits);
-
-// Anonymous and shared memory of a process and all of its descendants, in bytes.
-[[nodiscard]] std::uint64_t memory_of_descendants(pid_t pid);
 
 // "512M", as a capability writes it.
 [[nodiscard]] std::string limit_text(std::string_view name, std::uint64_t value);

@@ -41,7 +41,8 @@ enum class Step : std::uint32_t {
   loopback,      //
   network,       // routes, redirects and sockets of the capture, which are sent out
   host_name,     //
-  private_tree,  // no mount of the sandbox reaches the host, and no later one of the host's comes in
+  private_tree,  // no mount of the sandbox reaches the host, and no later one of the host's comes
+                 // in
   new_root,      //
   mounts,        //
   pivot,         //
@@ -136,6 +137,16 @@ inline constexpr std::uint32_t may_lack = 1;   // IPv6 is off: left out, and tha
 inline constexpr std::uint32_t with_ipv6 = 2;  // left out where IPv6 is off
 inline constexpr std::uint32_t instead = 4;    // only where the socket before it was left out
 
+// Names in a private file system of this size: a file with contents takes a page of it, a directory
+// or a link takes none. The smallest ones hold the names of programs.
+constexpr std::uint64_t tmpfs_inodes(std::uint64_t size) { return size / 2048 + 1024; }
+
+// Where no cgroup counts memory: the text of tcp_rmem and of tcp_wmem. The last number is what a
+// TCP socket grows to by itself, here twice what other sockets start with.
+inline constexpr std::uint64_t most_tcp_buffer = 425'984;
+inline constexpr char tcp_receive_buffers[] = "4096 131072 425984";
+inline constexpr char tcp_send_buffers[] = "4096 16384 425984";
+
 struct Header {
   std::uint64_t magic = 0;
   std::uint32_t size = 0;       // of the whole block
@@ -163,6 +174,8 @@ struct Header {
   std::uint32_t inner_sockets = 0;  // 1: inner_fd is there
   std::uint32_t landlock_attribute_size = 0;
   std::uint32_t sends_covers = 0;  // 1: somebody makes mounts after init (keeper.h)
+  std::uint32_t bound_buffers = 0;  // 1: the bounds above, which are reported
+  std::uint32_t unused = 0;
   std::uint64_t landlock_handled = 0;
   std::uint64_t landlock_scoped = 0;
   std::uint64_t token[3] = {};  // the exec token, as execve's arguments 3, 4 and 5
@@ -177,6 +190,7 @@ struct Report {
     socket,         // `index` of Header::sockets, with its descriptor
     network_ready,  // after the last of them; `value` 1: with IPv6
     cover,          // what covers are made of, once the mounts are: `index` 0 a directory, 1 a file
+    buffers,        // `value` 0: TCP's buffers are bounded, else the errno
   };
   Kind kind = Kind::failed;
   Step step = Step::none;

@@ -238,6 +238,7 @@ std::string write_orders(const Bound& bound, const Launch& launch) {
       .inner_sockets = bound.capture.inner_sockets ? 1U : 0U,
       .landlock_attribute_size = bound.landlock_attribute_size,
       .sends_covers = bound.watched.is_needed() ? 1U : 0U,
+      .bound_buffers = launch.bound_buffers ? 1U : 0U,
       .landlock_handled = bound.landlock_handled,
       .landlock_scoped = bound.landlock_scoped,
       .token = {pair(0), pair(2), pair(4)}};

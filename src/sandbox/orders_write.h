@@ -16,6 +16,7 @@ struct Launch {
   lower::ExecToken token{};
   std::vector<BoundLimit> limits;
   bool listen = false;                          // the filter wants a listener (--trace)
+  bool bound_buffers = false;                   // of TCP sockets: no cgroup counts memory
   bool drop_groups = false;                     // the id map allows it: started as root
   orders::Step fail_step = orders::Step::none;  // tests
   std::vector<int> trees;  // for each mount: its detached tree's descriptor in init, or -1

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "core/describe.h"
 #include "core/version.h"
+#include "sandbox/memory_bound.h"
 #include "text/json_write.h"
 
 namespace capgate::sandbox {
@@ -241,6 +242,38 @@ std::vector<std::string> kept_groups() {
   return out;
 }
 
+std::uint64_t value_of(const Limits& limits, std::string_view name) {
+  const auto found = std::ranges::find(limits.held(), name, &HeldLimit::name);
+  return found == limits.held().end() ? 0 : found->value;
+}
+
+MemoryFacts memory_facts(const Run& run) {
+  const bool has_children = run.artifact.plan->seccomp.processes;
+  MemoryFacts facts{.memory = *run.limits.watched_memory(),
+                    .processes = has_children ? value_of(run.limits, "pids") : 1,
+                    .files = value_of(run.limits, "files"),
+                    .file_systems = {},
+                    .buffers = kernel_buffers(),
+                    .tcp_is_bounded = run.outcome.tcp_is_bounded};
+  for (const BoundMount& mount : run.bound.mounts) {
+    if (mount.kind == orders::MountKind::tmpfs) facts.file_systems.push_back(mount.size);
+  }
+  return facts;
+}
+
+// Where no cgroup holds the memory: what all bounds together let a server have.
+void write_memory_bound(JsonWriter& json, const Run& run) {
+  if (!run.limits.watched_memory()) return;
+  std::uint64_t total = 0;
+  json.key("memoryWorstCase").begin_object().key("parts").begin_array();
+  for (const MemoryPart& part : memory_parts(memory_facts(run))) {
+    total += part.bytes;
+    json.begin_object().key("what").string(part.what);
+    json.key("most").string(bytes_text(part.bytes)).key("by").string(part.by).end_object();
+  }
+  json.end_array().key("total").string(bytes_text(total)).end_object();
+}
+
 void write_limits(JsonWriter& json, const Limits& limits) {
   json.key("limits").begin_array();
   for (const HeldLimit& limit : limits.held()) {
@@ -308,9 +341,12 @@ std::vector<std::string> exceptions(const lower::Plan& plan, const Bound& bound,
   }
   if (limits.watched_memory()) {
     out.emplace_back(
-        "the memory limit is looked at four times a second and can be passed between; memory that "
-        "no "
-        "process maps (files in /tmp, memfd) is bounded by the size of each file system only");
+        "the memory limit is looked at four times a second and can be passed between; shared "
+        "memory that a process touched and then unmapped in part is not seen; memoryWorstCase adds "
+        "up the bounds of everything else");
+  }
+  if (!limits.scope_failure().empty()) {
+    out.push_back(format("no cgroup: {}", limits.scope_failure()));
   }
   return out;
 }
@@ -346,6 +382,7 @@ std::string print_report(const Run& run) {
   write_environment(json, bound);
   write_guarantees(json, run);
   write_limits(json, limits);
+  write_memory_bound(json, run);
   write_strings(json, "notHeld", exceptions(plan, bound, limits, user));
   std::vector<std::string> unenforced = artifact.unenforced;
   for (const HeldLimit& limit : limits.held()) {

@@ -55,14 +55,16 @@ void tell_set_aside(const Outcome& outcome) {
 std::expected<void, Refusal> add_filter(const Session& session, const Bound& bound, Launch& orders,
                                         std::optional<Tracer>& tracer) {
   const lower::Plan& plan = *session.artifact.plan;
+  lower::SeccompNeeds needs = plan.seccomp;
+  needs.memory_is_mapped = orders.bound_buffers;  // both: no cgroup counts memory
   if (session.trace.empty()) {
-    const auto& filter = lower::shared_filter(plan.arch, plan.seccomp).program;
+    const auto& filter = lower::shared_filter(plan.arch, needs).program;
     orders.filter = lower::bind_token(filter, orders.token);
     return {};
   }
   auto output = open_output(session.trace);
   if (!output) return std::unexpected(std::move(output).error());
-  const auto rules = lower::seccomp_rules(plan.seccomp);
+  const auto rules = lower::seccomp_rules(needs);
   tracer.emplace(plan.arch, rules, orders.token,
                  Tracer::Known{.bound = bound, .lacking = session.lacking}, *std::move(output));
   orders.filter = traced_filter(plan.arch, rules);
@@ -155,6 +157,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   Launch orders{.filter = {},
                 .token = TRY(random_token()),
                 .limits = within_own(limits.rlimits()),
+                .bound_buffers = limits.watched_memory().has_value(),
                 .fail_step = injected_fault(),
                 .trees = trees.numbers,
                 .injected = secrets.injected};

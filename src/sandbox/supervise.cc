@@ -19,6 +19,7 @@
 #include "base/format.h"
 #include "base/ranges.h"
 #include "base/text.h"
+#include "sandbox/memory_use.h"
 #include "sandbox/prelude.h"
 #include "sandbox/stderr_copy.h"
 
@@ -170,6 +171,7 @@ class Supervisor {
         watch_.keeper.take_cover(report.index, sys::Fd(*fd));
         if (watch_.keeper.is_due()) step_keeper();
         break;
+      case orders::Report::Kind::buffers: outcome_.tcp_is_bounded = report.value == 0; break;
     }
     return true;
   }

@@ -29,6 +29,7 @@ struct Outcome {
   std::optional<orders::Report> failure;  // a step that did not succeed: the server never ran
   std::optional<Refusal> refusal;         // the broker did not start: the server never ran
   std::string explanation;                // why capgate ended it, if it did
+  bool tcp_is_bounded = false;            // init could bound the buffers of TCP sockets
   bool was_told_to_end = false;           // by a signal that was passed on, or by --grace
   std::vector<Kept> set_aside;            // what the keeper renamed
 };

@@ -15,10 +15,12 @@ Sys<std::string> read_all(int fd, const std::string& subject, std::size_t most) 
   if (::fstat(fd, &info) != 0) return std::unexpected(SysError{"fstat", errno, subject});
   if (S_ISDIR(info.st_mode)) return std::unexpected(SysError{"read", EISDIR, subject});
 
-  // A regular file tells its size; one byte more than that sees the end of it.
+  // A regular file tells its size; one byte more than that sees the end of it. The kernel's own
+  // files say 0, and some of those (numbers below /proc/sys) give nothing more after one read.
   std::string text;
   std::size_t size = 0;
-  std::size_t room = S_ISREG(info.st_mode) ? static_cast<std::size_t>(info.st_size) + 1 : 65536;
+  const bool tells_size = S_ISREG(info.st_mode) && info.st_size > 0;
+  std::size_t room = tells_size ? static_cast<std::size_t>(info.st_size) + 1 : 65536;
   while (size <= most) {
     if (size == text.size()) {
       // Not resize(): it would write every page once more, only to have it overwritten.

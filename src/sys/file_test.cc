@@ -33,6 +33,12 @@ TEST(ReadFile, ReadsFilesWithoutASize) {
   EXPECT_EQ(read_file("/proc/self/comm", 100).value().back(), '\n');
 }
 
+// Some of them give everything at once or never: numbers below /proc/sys.
+TEST(ReadFile, ReadsNumbersOfTheKernelWhole) {
+  const std::string range = read_file("/proc/sys/net/ipv4/ip_local_port_range", 100).value();
+  EXPECT_TRUE(range.contains('\t') && range.ends_with('\n')) << range;
+}
+
 class MakeDirectories : public testing::Test {
  protected:
   static mode_t mode_of(const std::string& path) {

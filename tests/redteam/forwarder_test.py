@@ -1,17 +1,26 @@
 """capgate-init forward: what its command cannot do, and what it cannot learn from the forwarder."""
 
+import errno
 import os
 import select
 import socket
 import subprocess
 import unittest
 
-from redteam import REFUSED, Redteam, as_user, complete, launch
+import inject
+from redteam import REFUSED, Redteam, as_user, complete, launch, wait_until
 
 INIT = os.path.join(os.path.dirname(launch.CAPGATE), "capgate-init")
 UNIX, INET = int(socket.AF_UNIX), int(socket.AF_INET)
 STREAM, DATAGRAM, RAW, SEQUENCED = 1, 2, 3, 5
 NON_BLOCKING = int(socket.SOCK_NONBLOCK)
+# Families that an ordinary user can have outside.
+OTHER_FAMILIES = [("inet", INET, STREAM, 0), ("inet, datagrams", INET, DATAGRAM, 0),
+                  ("inet6", int(socket.AF_INET6), STREAM, 0),
+                  ("netlink", int(socket.AF_NETLINK), RAW, 0)]
+# Numbers of x86-64.
+CLOSE, MMAP, SOCKET, KILL, SLEEPS = 3, 9, 41, 62, 230
+MAX = (1 << 64) - 1
 
 
 def free_port():
@@ -144,6 +153,55 @@ class Forwarder(Redteam):
         ready, _, _ = select.select([pidfd], [], [], 10)
         self.assertTrue(ready, "the command outlives its way out")
 
+    # ---- a forwarder that was taken over ------------------------------------------------------
+
+    def start_control(self):
+        """A process of the same user that waits in a system call, without a filter."""
+        process = self.start(as_user(["/bin/sh", "-c", "echo runs; exec sleep 60"], self.uid))
+        self.assertEqual(process.stdout.readline(), b"runs\n")
+        self.assertTrue(wait_until(lambda: waits_in(process.pid, SLEEPS)))
+        return process
+
+    def test_it_makes_sockets_of_one_family(self):
+        """The calls are its own: they are put into the running forwarder."""
+        if not inject.CAN_INJECT:
+            self.not_testable("needs root and x86-64")
+        control = self.start_control().pid
+        forwarder = self.start_forwarder("echo runs; read line").pid
+        for name, family, kind, protocol in OTHER_FAMILIES:
+            with self.subTest(family=name):
+                made = inject.call(control, SOCKET, family, kind, protocol)
+                self.assertGreaterEqual(made, 0, "the control")
+                self.assertEqual(inject.call(forwarder, SOCKET, family, kind, protocol),
+                                 -errno.EPERM)
+        own = inject.call(forwarder, SOCKET, UNIX, STREAM, 0)
+        self.assertGreaterEqual(own, 0)
+        self.assertEqual(inject.call(forwarder, CLOSE, own), 0)
+
+    def test_it_starts_and_signals_nothing_else(self):
+        if not inject.CAN_INJECT:
+            self.not_testable("needs root and x86-64")
+        control = self.start_control().pid
+        forwarder = self.start_forwarder("echo runs; read line").pid
+        (command,) = children(forwarder)
+        self.assertEqual(inject.call(control, KILL, control, 0), 0, "the control")
+        self.assertEqual(inject.call(forwarder, KILL, control, 0), -errno.EPERM)
+        self.assertEqual(inject.call(forwarder, KILL, command, 0), 0)
+        self.assertGreater(inject.call(control, MMAP, 0, 4096, 7, 0x22, -1 & MAX, 0), 0)
+        self.assertEqual(inject.call(forwarder, MMAP, 0, 4096, 7, 0x22, -1 & MAX, 0), -errno.EPERM)
+
+    def test_it_still_carries_bytes(self):
+        process = self.start_forwarder("echo runs; read line")
+        self.broker.accept()[0].close()  # it looked whether somebody is there
+        with socket.create_connection(("127.0.0.1", self.port)) as client:
+            client.sendall(b"ping")
+            broker, _ = self.broker.accept()
+            with broker:
+                self.assertEqual(broker.recv(4), b"ping")
+                broker.sendall(b"pong")
+                self.assertEqual(client.recv(4), b"pong")
+        self.assertIsNone(process.poll())
+
     def test_it_does_not_start_without_a_broker(self):
         self.broker.close()
         done = self.finish(self.words(["/bin/echo", "runs"]))
@@ -165,6 +223,11 @@ class Forwarder(Redteam):
         self.assertNotIn("192.0.2.1", said)
         self.assertNotIn("no_proxy=*", said)
         self.assertIn(f"https_proxy=http://127.0.0.1:{self.port}", said)
+
+
+def waits_in(pid, number):
+    with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
+        return file.read().split()[0] == str(number)
 
 
 def children(pid):

@@ -36,6 +36,9 @@ struct Carried {
 };
 [[noreturn]] void carry(const Carried& carried);
 
+// Leaves this process what its loop calls, and `command` to signal (forward_confine.cc).
+long confine_forwarder(long command);
+
 // A new connection to the broker; negative is an errno.
 long connect_to_broker(const char* path);
 

@@ -1,10 +1,6 @@
 // The child of `capgate-init forward`: from here to the exec of the command.
-#include <asm/unistd.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-
 #include "sandbox/init/forward.h"
+#include "sandbox/init/forward_filter.h"
 #include "sandbox/proxy_variables.h"
 
 namespace capgate::sandbox::init {
@@ -19,18 +15,6 @@ constexpr long not_a_directory = -20;
 
 // ---- the filter ---------------------------------------------------------------------------------
 
-constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | 1U;
-constexpr std::uint32_t not_there = SECCOMP_RET_ERRNO | 38U;
-
-// A call whose argument, masked, has this value gets this answer. No mask: whatever it is.
-struct Refusal {
-  std::uint32_t call;
-  std::uint32_t argument = 0;
-  std::uint32_t mask = 0;
-  std::uint32_t value = 0;
-  std::uint32_t answer = not_permitted;
-};
-
 constexpr std::uint32_t all_bits = ~0U;
 constexpr std::uint32_t type_bits = 0xf;
 
@@ -38,79 +22,31 @@ constexpr std::uint32_t type_bits = 0xf;
 // gives neither gets the answers of capgate's filter here (docs/seccomp.md). A pair of datagram
 // sockets (of raw ones, which are the same) could be turned to any socket that has a name, and what
 // io_uring does is seen by no filter.
-constexpr Refusal unix_refusals[] = {
+constexpr CallAnswer unix_refusals[] = {
     {.call = __NR_socket, .mask = all_bits, .value = 1},
     {.call = __NR_socketpair, .argument = 1, .mask = type_bits, .value = 2},
     {.call = __NR_socketpair, .argument = 1, .mask = type_bits, .value = 3},
-    {.call = __NR_io_uring_setup, .answer = not_there},
+    {.call = __NR_io_uring_setup, .answer = not_there_answer},
 };
 constexpr std::uint32_t clone_thread = 0x10000;
-constexpr Refusal process_refusals[] = {
+constexpr CallAnswer process_refusals[] = {
     {.call = __NR_clone, .mask = clone_thread, .value = 0},
-    {.call = __NR_clone3, .answer = not_there},
+    {.call = __NR_clone3, .answer = not_there_answer},
 #if defined(__x86_64__)
     {.call = __NR_fork},
     {.call = __NR_vfork},
 #endif
 };
 
-#if defined(__x86_64__)
-constexpr std::uint32_t own_architecture = AUDIT_ARCH_X86_64;
-#else
-constexpr std::uint32_t own_architecture = AUDIT_ARCH_AARCH64;
-#endif
-
-class Filter {
- public:
-  Filter() {
-    constexpr std::uint32_t architecture = 4;
-    add(BPF_LD | BPF_W | BPF_ABS, architecture);
-    add(BPF_JMP | BPF_JEQ | BPF_K, own_architecture, 1, 0);
-    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-#if defined(__x86_64__)
-    constexpr std::uint32_t x32_bit = 0x40000000;
-    add(BPF_LD | BPF_W | BPF_ABS, number);
-    add(BPF_JMP | BPF_JGE | BPF_K, x32_bit, 0, 1);
-    add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
-#endif
-  }
-
-  void refuse(const Refusal& refusal) {
-    add(BPF_LD | BPF_W | BPF_ABS, number);
-    add(BPF_JMP | BPF_JEQ | BPF_K, refusal.call, 0, 4);
-    add(BPF_LD | BPF_W | BPF_ABS, first_argument + 8 * refusal.argument);
-    add(BPF_ALU | BPF_AND | BPF_K, refusal.mask);
-    add(BPF_JMP | BPF_JEQ | BPF_K, refusal.value, 0, 1);
-    add(BPF_RET | BPF_K, refusal.answer);
-  }
-
-  long install() {
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    const sock_fprog program{.len = size_, .filter = code_};
-    return call(__NR_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
-  }
-
- private:
-  static constexpr std::uint32_t number = 0;
-  static constexpr std::uint32_t first_argument = 16;  // its low half
-
-  void add(unsigned code, std::uint32_t k, std::uint8_t yes = 0, std::uint8_t no = 0) {
-    code_[size_++] = {static_cast<std::uint16_t>(code), yes, no, k};
-  }
-
-  sock_filter code_[64] = {};
-  unsigned short size_ = 0;
-};
-
 void install_filter(const Forward& orders) {
   Filter filter;
   if (!orders.allows_unix_sockets) {
-    for (const Refusal& refusal : unix_refusals) filter.refuse(refusal);
+    for (const CallAnswer& refusal : unix_refusals) filter.answer(refusal);
   }
   if (!orders.allows_processes) {
-    for (const Refusal& refusal : process_refusals) filter.refuse(refusal);
+    for (const CallAnswer& refusal : process_refusals) filter.answer(refusal);
   }
-  const long result = filter.install();
+  const long result = filter.install(SECCOMP_RET_ALLOW);
   if (result < 0) give_up(refused, {"capgate-init: seccomp: ", describe_error(result), "\n"});
 }
 

@@ -200,6 +200,7 @@ struct Poll {
   read_orders();
   reset();
   raise_loopback();
+  bound_buffers();
   make_network();
   set_host_name();
   build_mounts();

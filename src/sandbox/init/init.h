@@ -57,6 +57,7 @@ struct Bytes {
 };
 long send_descriptor(int to, Bytes bytes, long descriptor, long flags);
 
+void bound_buffers();               // network.cc
 void make_network();                // network.cc
 void answer_inner_request();        // network.cc
 void build_mounts();                // mounts.cc

@@ -125,8 +125,10 @@ long make_file(const Mount& mount) {
 
 long mount_tmpfs(const Mount& mount) {
   char size[24];
+  char inodes[24];
   char mode[24];
-  const long tree = make_file_system("tmpfs", digits(mount.size, 10, size), nullptr,
+  const long tree = make_file_system("tmpfs", digits(mount.size, 10, size),
+                                     digits(orders::tmpfs_inodes(mount.size), 10, inodes),
                                      digits(mount.mode, 8, mode), mount.attributes);
   if (tree < 0) return tree;
   const long target = open_target(text(mount.target));

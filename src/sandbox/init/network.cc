@@ -123,6 +123,15 @@ bool make_and_send(const orders::Socket& socket, std::uint32_t index) {
   return true;
 }
 
+long write_value(const char* path, const char* value, std::size_t size) {
+  constexpr long write_only = 1;
+  const long file = call(__NR_openat, -100, path, write_only | close_on_exec);
+  if (file < 0) return file;
+  const long result = call(__NR_write, file, value, size);
+  close(file);
+  return result;
+}
+
 }  // namespace
 
 long send_descriptor(int to, Bytes bytes, long descriptor, long flags) {
@@ -147,6 +156,21 @@ long send_descriptor(int to, Bytes bytes, long descriptor, long flags) {
     std::uint64_t flags = 0;
   } message{.parts = &part, .control = &control, .control_size = sizeof(control)};
   return call(__NR_sendmsg, to, &message, flags);
+}
+
+// Of this network namespace. Sockets hold up to 10 MiB each by default, and a server may have a
+// thousand. A /proc that cannot be written is no reason to refuse: the report tells what is held.
+void bound_buffers() {
+  if (header->bound_buffers == 0) return;
+  long result = write_value("/proc/sys/net/ipv4/tcp_rmem", orders::tcp_receive_buffers,
+                            sizeof(orders::tcp_receive_buffers) - 1);
+  if (result >= 0) {
+    result = write_value("/proc/sys/net/ipv4/tcp_wmem", orders::tcp_send_buffers,
+                         sizeof(orders::tcp_send_buffers) - 1);
+  }
+  const orders::Report report{.kind = orders::Report::Kind::buffers,
+                              .value = static_cast<std::int32_t>(result < 0 ? -result : 0)};
+  must(Step::network, call(__NR_write, orders::control_fd, &report, sizeof(report)));
 }
 
 void make_network() {
