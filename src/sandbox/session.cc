@@ -60,11 +60,16 @@ std::expected<void, Refusal> add_filter(const Session& session, const Bound& bou
     orders.filter = lower::bind_token(filter, orders.token);
     return {};
   }
-  auto output = open_output(session.trace);
-  if (!output) return std::unexpected(std::move(output).error());
+  const sys::Fd output = TRY(open_output(session.trace));
   const auto rules = lower::seccomp_rules(needs);
-  tracer.emplace(plan.arch, rules, orders.token,
-                 Tracer::Known{.bound = bound, .lacking = session.lacking}, *std::move(output));
+  const TraceWriter::Known known{.bound = bound, .lacking = session.lacking};
+  TraceWriter writer;
+  if (const auto started = writer.start(known, output); !started) {
+    return std::unexpected(
+        Refusal{.message = format("cannot start a process: {}", std::strerror(started.error())),
+                .help = "raise the limit of processes of this user"});
+  }
+  tracer.emplace(plan.arch, rules, orders.token, known, std::move(writer));
   orders.filter = traced_filter(plan.arch, rules);
   orders.listen = true;
   return {};
