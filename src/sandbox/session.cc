@@ -126,6 +126,21 @@ void tell_end(const Session& session, const Bound& bound, const Outcome& outcome
   tell_appeared(bound);
 }
 
+std::expected<sys::Fd, Refusal> signals_to_pass() {
+  sys::Fd signals = take_signals();
+  if (signals.get() >= 0) return signals;
+  return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
+                                 .help = "capgate could not be told to end; see capgate doctor"});
+}
+
+std::expected<Stdio, Refusal> stdio_for(const Session& session) {
+  auto stdio = make_stdio(session.grace.has_value());
+  if (stdio) return *std::move(stdio);
+  return std::unexpected(
+      Refusal{.message = format("cannot make a pipe: {}", std::strerror(stdio.error())),
+              .help = "see capgate doctor"});
+}
+
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
                                            const Bound& bound, Secrets& secrets, Trust* trust) {
   const lower::Plan& plan = *session.artifact.plan;
@@ -150,25 +165,16 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   }
 
   MaskWatch masks(bound.masked, bound.ways);
-  const sys::Fd signals = take_signals();
-  if (signals.get() < 0) {
-    return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
-                                   .help = "capgate could not be told to end; see capgate doctor"});
-  }
-  auto stdio = make_stdio(session.grace.has_value());
-  if (!stdio) {
-    return std::unexpected(
-        Refusal{.message = format("cannot make a pipe: {}", std::strerror(stdio.error())),
-                .help = "see capgate doctor"});
-  }
+  const sys::Fd signals = TRY(signals_to_pass());
+  Stdio stdio = TRY(stdio_for(session));
   std::string block = write_orders(bound, orders);
   auto launched = launch(block, user, trees, limits.placement(),
                          {.fail_step = orders.fail_step,
                           .inner_sockets = network ? network->inner.get() : -1,
-                          .input = stdio->input.inner(),
-                          .output = stdio->output.inner()});
-  stdio->input.release_inner();
-  stdio->output.release_inner();
+                          .input = stdio.input.inner(),
+                          .output = stdio.output.inner()});
+  stdio.input.release_inner();
+  stdio.output.release_inner();
   // What the server holds is from here on its alone.
   secrets::wipe(block);
   secrets.injected.clear();
@@ -177,7 +183,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   if (network) network->inner = sys::Fd();
   const Watch watch{.grace = session.grace,
                     .masks = masks,
-                    .stdio = *stdio,
+                    .stdio = stdio,
                     .broker = network ? &network->broker : nullptr,
                     .capture = &bound.capture};
   const Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);

@@ -54,6 +54,8 @@ class FakeBus {
   }
   FakeBus(const FakeBus&) = delete;
   FakeBus& operator=(const FakeBus&) = delete;
+  FakeBus(FakeBus&&) = delete;
+  FakeBus& operator=(FakeBus&&) = delete;
   ~FakeBus() {
     thread_.join();
     ::unlink(path().c_str());
