@@ -76,12 +76,13 @@ void add_shared_mappings(std::string_view maps, SharedMappings& into) {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
     std::uint64_t inode = 0;
-    const char* const last = line.data() + line.size();
-    const auto first = std::from_chars(line.data(), last, begin, 16);
-    if (first.ptr == last || *first.ptr != '-') continue;
-    std::from_chars(first.ptr + 1, last, end, 16);
     const auto fields = split(line, ' ');
-    if (fields.size() < 5 || end < begin) continue;
+    if (fields.size() < 5) continue;
+    const auto range = split(fields[0], '-');
+    if (range.size() != 2) continue;
+    std::from_chars(range[0].data(), range[0].data() + range[0].size(), begin, 16);
+    std::from_chars(range[1].data(), range[1].data() + range[1].size(), end, 16);
+    if (end < begin) continue;
     std::uint64_t offset = 0;
     std::from_chars(fields[2].data(), fields[2].data() + fields[2].size(), offset, 16);
     std::from_chars(fields[4].data(), fields[4].data() + fields[4].size(), inode);

@@ -62,11 +62,16 @@ std::expected<void, Refusal> add_filter(const Session& session, const Bound& bou
     orders.filter = lower::bind_token(filter, orders.token);
     return {};
   }
-  auto output = open_output(session.trace);
-  if (!output) return std::unexpected(std::move(output).error());
+  const sys::Fd output = TRY(open_output(session.trace));
   const auto rules = lower::seccomp_rules(needs);
-  tracer.emplace(plan.arch, rules, orders.token,
-                 Tracer::Known{.bound = bound, .lacking = session.lacking}, *std::move(output));
+  const TraceWriter::Known known{.bound = bound, .lacking = session.lacking};
+  TraceWriter writer;
+  if (const auto started = writer.start(known, output); !started) {
+    return std::unexpected(
+        Refusal{.message = format("cannot start a process: {}", std::strerror(started.error())),
+                .help = "raise the limit of processes of this user"});
+  }
+  tracer.emplace(plan.arch, rules, orders.token, known, std::move(writer));
   orders.filter = traced_filter(plan.arch, rules);
   orders.listen = true;
   return {};
@@ -143,6 +148,21 @@ void tell_end(const Session& session, const Outcome& outcome) {
   tell_set_aside(outcome);
 }
 
+std::expected<sys::Fd, Refusal> signals_to_pass() {
+  sys::Fd signals = take_signals();
+  if (signals.get() >= 0) return signals;
+  return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
+                                 .help = "capgate could not be told to end; see capgate doctor"});
+}
+
+std::expected<Stdio, Refusal> stdio_for(const Session& session) {
+  auto stdio = make_stdio(session.grace.has_value());
+  if (stdio) return *std::move(stdio);
+  return std::unexpected(
+      Refusal{.message = format("cannot make a pipe: {}", std::strerror(stdio.error())),
+              .help = "see capgate doctor"});
+}
+
 std::expected<int, Refusal> start_and_wait(const Session& session, const Launcher& launcher,
                                            Bound& bound, Secrets& secrets, Trust* trust) {
   const lower::Plan& plan = *session.artifact.plan;
@@ -168,25 +188,16 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
 
   if (!bound.watched.problem.empty()) return std::unexpected(cannot_watch(bound.watched.problem));
   Keeper keeper(bound.watched, user);
-  const sys::Fd signals = take_signals();
-  if (signals.get() < 0) {
-    return std::unexpected(Refusal{.message = format("no signals: {}", std::strerror(errno)),
-                                   .help = "capgate could not be told to end; see capgate doctor"});
-  }
-  auto stdio = make_stdio(session.grace.has_value());
-  if (!stdio) {
-    return std::unexpected(
-        Refusal{.message = format("cannot make a pipe: {}", std::strerror(stdio.error())),
-                .help = "see capgate doctor"});
-  }
+  const sys::Fd signals = TRY(signals_to_pass());
+  Stdio stdio = TRY(stdio_for(session));
   std::string block = write_orders(bound, orders);
   auto launched = launch(block, user, trees, limits.placement(),
                          {.fail_step = orders.fail_step,
                           .inner_sockets = network ? network->inner.get() : -1,
-                          .input = stdio->input.inner(),
-                          .output = stdio->output.inner()});
-  stdio->input.release_inner();
-  stdio->output.release_inner();
+                          .input = stdio.input.inner(),
+                          .output = stdio.output.inner()});
+  stdio.input.release_inner();
+  stdio.output.release_inner();
   // What the server holds is from here on its alone.
   secrets::wipe(block);
   secrets.injected.clear();
@@ -195,7 +206,7 @@ std::expected<int, Refusal> start_and_wait(const Session& session, const Launche
   if (network) network->inner = sys::Fd();
   const Watch watch{.grace = session.grace,
                     .keeper = keeper,
-                    .stdio = *stdio,
+                    .stdio = stdio,
                     .broker = network ? &network->broker : nullptr,
                     .capture = &bound.capture};
   Outcome outcome = supervise(sandbox, signals, watch, limits, tracer ? &*tracer : nullptr);

@@ -25,7 +25,8 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t hello_serial = 1;
-constexpr std::uint32_t start_serial = 2;
+constexpr std::uint32_t match_serial = 2;
+constexpr std::uint32_t start_serial = 3;
 constexpr std::size_t most_bytes = 1U << 20U;  // of the whole conversation
 
 std::unexpected<ScopeFailure> no_scope(std::string_view why) {
@@ -42,14 +43,26 @@ std::string authentication() {
   return std::string(1, '\0') + format("AUTH EXTERNAL {}\r\nBEGIN\r\n", hex);
 }
 
-std::string hello_call() {
+std::string bus_call(std::string_view member, std::string_view signature, std::string_view body,
+                     std::uint32_t serial) {
   return encode({.destination = "org.freedesktop.DBus",
                  .path = "/org/freedesktop/DBus",
                  .interface = "org.freedesktop.DBus",
-                 .member = "Hello",
-                 .signature = {},
-                 .body = {},
-                 .serial = hello_serial});
+                 .member = member,
+                 .signature = signature,
+                 .body = body,
+                 .serial = serial});
+}
+
+std::string hello_call() { return bus_call("Hello", {}, {}, hello_serial); }
+
+// systemd tells the whole bus of the end of a job. Asked for before there is one.
+std::string match_call() {
+  DbusWriter body;
+  body.string(
+      "type='signal',sender='org.freedesktop.systemd1',"
+      "interface='org.freedesktop.systemd1.Manager',member='JobRemoved'");
+  return bus_call("AddMatch", "s", body.bytes(), match_serial);
 }
 
 // StartTransientUnit(name, mode, properties a(sv), auxiliary units a(sa(sv))).
@@ -84,7 +97,7 @@ class Conversation {
     if (auto open = connect(bus); !open) return open;
     if (auto sent = send(authentication()); !sent) return sent;
     if (auto accepted = read_acceptance(); !accepted) return accepted;
-    if (auto sent = send(hello_call() + start_call(unit)); !sent) return sent;
+    if (auto sent = send(hello_call() + match_call() + start_call(unit)); !sent) return sent;
     return wait_for_job(unit);
   }
 
@@ -151,7 +164,6 @@ class Conversation {
     return {};
   }
 
-  // systemd tells the one that asked for a job of its end.
   std::expected<void, ScopeFailure> wait_for_job(std::string_view unit) {
     for (;;) {
       const auto read = decode(received_);

@@ -19,7 +19,25 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A bus that says what a test wants. Each entry is said once something has been heard.
+// The end of a job of the unit that was asked for, as systemd tells it.
+std::string job_removed(std::string_view heard, std::string_view result) {
+  const std::size_t at = heard.find("run-capgate-");
+  if (at == std::string_view::npos) return {};
+  DbusWriter body;
+  body.uint32(7).string("/org/freedesktop/systemd1/job/7");
+  body.string(heard.substr(at, heard.find('\0', at) - at)).string(result);
+  DbusWriter out;
+  out.byte('l').byte(4).byte(1).byte(1).uint32(static_cast<std::uint32_t>(body.bytes().size()));
+  out.uint32(9);
+  const auto fields = out.begin_array(8);
+  out.structure().byte(3).signature("s").string("JobRemoved");
+  out.structure().byte(8).signature("g").signature("uoss");
+  out.end_array(fields).align(8);
+  return out.bytes() + body.bytes();
+}
+
+// A bus that says what a test wants. Each entry is said once something has been heard; "job RESULT"
+// is the end of the job.
 class FakeBus {
  public:
   explicit FakeBus(std::vector<std::string> words) {
@@ -36,6 +54,8 @@ class FakeBus {
   }
   FakeBus(const FakeBus&) = delete;
   FakeBus& operator=(const FakeBus&) = delete;
+  FakeBus(FakeBus&&) = delete;
+  FakeBus& operator=(FakeBus&&) = delete;
   ~FakeBus() {
     thread_.join();
     ::unlink(path().c_str());
@@ -49,8 +69,13 @@ class FakeBus {
     const sys::Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     char heard[8192];
     for (const std::string& word : words) {
-      if (::recv(client.get(), heard, sizeof(heard), 0) <= 0) return;
-      (void)::send(client.get(), word.data(), word.size(), MSG_NOSIGNAL);
+      const ssize_t size = ::recv(client.get(), heard, sizeof(heard), 0);
+      if (size <= 0) return;
+      const std::string said =
+          word.starts_with("job ")
+              ? job_removed({heard, static_cast<std::size_t>(size)}, word.substr(4))
+              : word;
+      (void)::send(client.get(), said.data(), said.size(), MSG_NOSIGNAL);
     }
     while (::recv(client.get(), heard, sizeof(heard), 0) > 0) {
     }
@@ -110,6 +135,9 @@ TEST(SystemdScope, ABusThatRefusesOrLiesIsNotBelieved) {
             "the session bus does not follow its protocol");
   EXPECT_EQ(failure({"OK 1\r\n", error_message()}),
             "systemd gives no scope: org.freedesktop.DBus.Error.ServiceUnknown");
+  EXPECT_EQ(failure({"OK 1\r\n", "job failed"}), "systemd could not start the scope: failed");
+  // The kernel is asked whether it is true.
+  EXPECT_EQ(failure({"OK 1\r\n", "job done"}), "systemd moved nothing into the scope");
 }
 
 }  // namespace

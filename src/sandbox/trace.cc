@@ -113,31 +113,12 @@ std::string read_text(pid_t pid, std::uint64_t address) {
   return bytes.substr(0, bytes.find('\0'));
 }
 
+constexpr std::uint16_t dns_port = 53;
+
+// Only ever asked about the sandbox's own tree, which the server sees itself.
 bool exists(const std::string& path) {
   struct stat info{};
   return ::lstat(path.c_str(), &info) == 0;
-}
-
-// To make, remove or rename an entry is to write its directory.
-std::string capability_for(const std::string& path, bool writes, bool changes_entry) {
-  if (path == "/etc/localtime" || core::is_at_or_below(path, "/usr/share/zoneinfo")) {
-    return "clock:tzdata";
-  }
-  if (!writes) return format("fs:read:{}", path);
-  return changes_entry ? format("fs:write:{}/**", path.substr(0, path.rfind('/')))
-                       : format("fs:write:{}", path);
-}
-
-// Examples, where the catalog does not know the server.
-constexpr const char* any_program = "exec:spawn:PROGRAM";
-constexpr const char* any_host = "net:connect:HOST:PORT";
-constexpr std::uint16_t dns_port = 53;
-
-std::string name_of(std::string_view path) { return std::string(path.substr(path.rfind('/') + 1)); }
-
-// A program elsewhere, which the server may have named after one of the host's, is another one.
-bool is_found_by_name(std::string_view path) {
-  return contains(split(lower::sandbox_path, ':'), parent_of(path));
 }
 
 }  // namespace
@@ -245,42 +226,18 @@ void Tracer::observe_path(const Question& question, std::uint64_t pointer, int d
     path = base + "/" + path;
   }
   path = plain_path(path);
-  const std::string inside = format("/proc/{}/root{}", question.pid, path);
-  const bool is_there = exists(path);
-  // What the host does not have either is no refusal; a new file needs its directory.
-  if (!is_there && !(writes && exists(format("{}/", parent_of(path))))) return;
   if (core::is_at_or_below(path, "/proc") || core::is_at_or_below(path, "/dev")) return;
-  if (writes ? may_write(path) : exists(inside)) return;
-  // Whoever looks for a program means to start it; to read it alone would not help.
-  const bool is_program = !writes && is_found_by_name(path) && ::access(path.c_str(), X_OK) == 0;
-  say(writes ? "write" : "read", path,
-      is_program ? format("exec:spawn:{}", name_of(path))
-                 : capability_for(path, writes, changes_entry));
-}
-
-bool Tracer::may_write(const std::string& path) const {
-  const std::uint64_t write = landlock_access({"write_file"}, 1);
-  const bool allowed = std::ranges::any_of(bound_.landlock, [&](const BoundRule& rule) {
-    return (rule.access & write) != 0 && core::is_at_or_below(path, rule.path);
-  });
-  return allowed && std::ranges::none_of(bound_.mounts, [&](const BoundMount& mount) {
-           const bool protects =
-               mount.kind == orders::MountKind::pin || mount.kind == orders::MountKind::cover;
-           constexpr std::uint64_t read_only = 1;
-           return protects && (mount.attributes & read_only) != 0 &&
-                  core::is_at_or_below(path, mount.target);
-         });
+  notice({.kind = TraceNote::Kind::path,
+          .writes = writes,
+          .changes_entry = changes_entry,
+          .is_inside = exists(format("/proc/{}/root{}", question.pid, path)),
+          .path = std::move(path)});
 }
 
 void Tracer::observe_program(const Question& question, std::uint64_t pointer) {
-  const std::string path = read_text(question.pid, pointer);
-  if (path.empty() || path == bound_.program || !exists(path)) return;
-  const std::string real = read_link(AT_FDCWD, path);
-  const bool may_run = std::ranges::any_of(bound_.executables, [&](const std::string& known) {
-    return core::is_at_or_below(path, known) || core::is_at_or_below(real, known);
-  });
-  if (may_run) return;
-  say("run", path, is_found_by_name(path) ? format("exec:spawn:{}", name_of(path)) : "");
+  std::string path = read_text(question.pid, pointer);
+  if (path.empty() || path == bound_.program) return;
+  notice({.kind = TraceNote::Kind::program, .path = std::move(path)});
 }
 
 void Tracer::observe_connect(const Question& question) {
@@ -295,12 +252,11 @@ void Tracer::observe_connect(const Question& question) {
   sa_family_t family = 0;
   std::memcpy(&family, bytes.data(), sizeof(family));
   if (family == AF_UNIX) {
-    const std::string path(bytes.substr(offsetof(sockaddr_un, sun_path)).c_str());
-    if (path.starts_with('/') && !exists(format("/proc/{}/root{}", question.pid, path)) &&
-        exists(path)) {
-      say("connect", path, format("ipc:connect:unix:{}", path));
-    }
-    return;
+    std::string path(bytes.substr(offsetof(sockaddr_un, sun_path)).c_str());
+    if (!path.starts_with('/')) return;
+    return notice({.kind = TraceNote::Kind::socket,
+                   .is_inside = exists(format("/proc/{}/root{}", question.pid, path)),
+                   .path = std::move(path)});
   }
   // With a network the broker decides, and tells what it refuses.
   if (!bound_.capture.messages.empty()) return;
@@ -341,24 +297,14 @@ void Tracer::say_lacking(std::string_view what, std::string_view subject, std::s
   if (known.empty()) say(what, subject, example);
 }
 
-// Each line once, and a suggestion only if it is one.
 void Tracer::say(std::string_view what, std::string_view subject, const std::string& capability) {
+  notice({.kind = TraceNote::Kind::line, .path = format("{}\n{}\n{}", what, subject, capability)});
+}
+
+void Tracer::notice(TraceNote note) {
   // If the asking process is gone, its number, and so what was read, may be another one's.
   if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_ID_VALID, &asked_) != 0) return;
-  const bool is_example = capability == any_program || capability == any_host;
-  // The server chooses the names that it tries: one that is a pattern would allow more than it
-  // tried.
-  const bool is_pattern = subject.find_first_of("*?[") != std::string_view::npos;
-  const bool is_address = what == "connect";
-  const bool parses = is_example || ((is_address || !is_pattern) &&
-                                     core::parse_capability(capability, {}).has_value());
-  const std::string line = format("denied {} {}: {}\n", what, escape_for_terminal(subject),
-                                  parses ? escape_for_terminal(as_in_entry(lacking_, capability))
-                                         : "no capability can allow it");
-  constexpr std::size_t most_lines = 10000;
-  if (said_.size() < most_lines && said_.insert(line).second) {
-    if (output_.get() >= 0 && !write_if_read(output_.get(), line)) output_ = sys::Fd();
-  }
+  writer_.note(note);
 }
 
 }  // namespace capgate::sandbox

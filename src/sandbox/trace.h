@@ -5,13 +5,12 @@
 // In a traced sandbox some calls become questions to the supervisor. Where the filter would refuse,
 // the answer is that very errno; every other call goes on to the kernel, where mounts, namespaces
 // and Landlock decide as ever. So tracing only observes, and if the supervisor goes away the
-// questions fail.
+// questions fail. Nor does it look at the host while the server waits: see trace_writer.h.
 #pragma once
 
 #include <linux/seccomp.h>
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -19,6 +18,7 @@
 #include "lower/seccomp.h"
 #include "sandbox/bind.h"
 #include "sandbox/lacking.h"
+#include "sandbox/trace_writer.h"
 #include "sys/fd.h"
 
 namespace capgate::sandbox {
@@ -37,18 +37,14 @@ struct PathCall {
 
 class Tracer {
  public:
-  struct Known {
-    const Bound& bound;
-    const Lacking& lacking;
-  };
   Tracer(lower::Arch arch, std::vector<lower::Rule> rules, const lower::ExecToken& token,
-         const Known& known, sys::Fd output)
+         const TraceWriter::Known& known, TraceWriter writer)
       : arch_(arch),
         rules_(std::move(rules)),
         token_(token),
         bound_(known.bound),
         lacking_(known.lacking),
-        output_(std::move(output)) {}
+        writer_(std::move(writer)) {}
 
   void listen(sys::Fd listener) { listener_ = std::move(listener); }
   [[nodiscard]] int fd() const { return listener_.get(); }
@@ -64,20 +60,19 @@ class Tracer {
                     bool changes_entry);
   void observe_program(const Question& question, std::uint64_t pointer);
   void observe_connect(const Question& question);
-  [[nodiscard]] bool may_write(const std::string& path) const;
   void say_lacking(std::string_view what, std::string_view subject, std::string_view kind,
                    const std::string& example);
   void say(std::string_view what, std::string_view subject, const std::string& capability);
+  void notice(TraceNote note);
 
   lower::Arch arch_;
   std::vector<lower::Rule> rules_;
   lower::ExecToken token_;
   const Bound& bound_;
   const Lacking& lacking_;
-  sys::Fd output_;
+  TraceWriter writer_;
   sys::Fd listener_;
   std::uint64_t asked_ = 0;  // the question at hand
-  std::set<std::string> said_;
 };
 
 }  // namespace capgate::sandbox

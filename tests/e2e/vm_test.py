@@ -1,5 +1,5 @@
-"""capgate run on stock Debian kernels in qemu: limits by cgroup v2, an older Landlock, no IPv6 and
-no nf_tables.
+"""capgate run on stock Debian kernels in qemu: limits by cgroup v2, by a scope of the user's systemd,
+an older Landlock, no IPv6 and no nf_tables.
 
 The guest has no disk and no network, and loads no modules by itself: an initramfs with busybox,
 capgate, its broker, a static probe and the checks of tests/e2e/vm. The checks print one line for
@@ -32,6 +32,7 @@ KERNEL_WORDS = ("console=ttyS0 quiet panic=-1 cgroup_no_v1=all "
 MODULES = {f"{name}.ko" for name in (
     "libcrc32c", "nf_conntrack", "nf_defrag_ipv4", "nf_defrag_ipv6", "nf_nat", "nf_tables",
     "nfnetlink", "nft_chain_nat", "nft_redir")}
+NEED_SYSTEMD = ("scope.checks",)
 KVM_FAILURE = "KVM internal error"
 RESULT = re.compile(r"^RESULT (\S+) (ok|FAIL)(?: (.*))?$", re.MULTILINE)
 
@@ -111,12 +112,81 @@ def pack(root, image):
                        timeout=BOOT_SECONDS)
 
 
+SYSTEMD = ["/usr/lib/systemd/systemd", "/usr/bin/systemctl", "/usr/bin/dbus-daemon"]
+UNITS = ["system/dbus.socket", "system/dbus.service", "user/dbus.socket", "user/dbus.service"]
+# What the units of the bus wait for by default.
+TARGETS = ("sysinit.target", "basic.target", "sockets.target", "shutdown.target")
+LAB_UNITS = {
+    "lab.target": "[Unit]\nDefaultDependencies=no\nWants=lab.service\n",
+    "lab.service": ("[Unit]\nDefaultDependencies=no\nWants=dbus.socket user-manager.service\n"
+                    "After=dbus.socket user-manager.service\n"
+                    "[Service]\nType=oneshot\nExecStart=/bin/sh /checks\nTimeoutStartSec=infinity\n"
+                    "StandardOutput=tty\nStandardError=tty\nTTYPath=/dev/console\n"),
+    # As user@.service of systemd, but without PAM and logind.
+    "user-manager.service": (
+        "[Unit]\nDefaultDependencies=no\nAfter=dbus.socket\n[Service]\nType=notify\n"
+        f"User={launch.FIRST_ORDINARY}\nSlice=user-{launch.FIRST_ORDINARY}.slice\n"
+        "Delegate=pids memory cpu\n"
+        f"RuntimeDirectory=user/{launch.FIRST_ORDINARY}\nRuntimeDirectoryMode=0700\n"
+        f"Environment=XDG_RUNTIME_DIR=/run/user/{launch.FIRST_ORDINARY}\n"
+        "ExecStart=/usr/lib/systemd/systemd --user --unit=lab-user.target --log-target=null\n"),
+}
+
+
+def copy_whole(path, root):
+    """A file or directory of this machine, at its real path in the guest, links followed."""
+    real = os.path.realpath(path)
+    target = root + real
+    if os.path.isdir(real):
+        shutil.copytree(real, target, dirs_exist_ok=True, symlinks=True)
+    elif not os.path.exists(target):
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copy(real, target)
+    wanted = path.replace("/lib", "/usr/lib", 1) if path.startswith("/lib") else path
+    if wanted != real and not os.path.lexists(root + wanted):
+        os.makedirs(os.path.dirname(root + wanted), exist_ok=True)
+        os.symlink(real, root + wanted)
+
+
+def add_systemd(root):
+    """This machine's systemd and message bus with their libraries, and the units of the lab."""
+    for program in SYSTEMD:
+        # Busybox has none of these names but for links of its own.
+        copy_whole(program, root)
+        for library in re.findall(r"(/\S+) \(0x", command("ldd", program).decode()):
+            copy_whole(library, root)
+    for unit in UNITS:
+        copy_whole(f"/usr/lib/systemd/{unit}", root)
+    copy_whole("/usr/share/dbus-1", root)
+    units = os.path.join(root, "etc/systemd/system")
+    os.makedirs(units)
+    os.makedirs(os.path.join(root, "etc/systemd/user"))
+    for name, text in LAB_UNITS.items():
+        with open(os.path.join(units, name), "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(os.path.join(root, "etc/systemd/user/lab-user.target"), "w", encoding="utf-8") as file:
+        file.write("[Unit]\nDefaultDependencies=no\nWants=dbus.socket\nAfter=dbus.socket\n")
+    for directory in ("system", "user"):
+        for name in TARGETS:
+            with open(os.path.join(root, "etc/systemd", directory, name), "w",
+                      encoding="utf-8") as file:
+                file.write("[Unit]\nDefaultDependencies=no\n")
+    with open(os.path.join(root, "etc/passwd"), "a", encoding="utf-8") as accounts:
+        accounts.write("messagebus:x:101:101::/:/bin/false\n")
+    with open(os.path.join(root, "etc/group"), "w", encoding="utf-8") as groups:
+        groups.write(f"root:x:0:\nmessagebus:x:101:\nuser:x:{launch.FIRST_ORDINARY}:\n")
+    with open(os.path.join(root, "etc/machine-id"), "w", encoding="utf-8") as identity:
+        identity.write("0" * 31 + "1\n")
+
+
 def boot(line, checks, words):
     """What the console shows until the guest powers off."""
     image, modules = kernel(line)
     with tempfile.TemporaryDirectory() as place:
         root = os.path.join(place, "root")
         build_root(root)
+        if checks in NEED_SYSTEMD:
+            add_systemd(root)
         shutil.copytree(modules, os.path.join(root, "modules"))
         shutil.copy(os.path.join(SOURCES, checks), os.path.join(root, "checks"))
         initramfs = os.path.join(place, "initramfs")
@@ -162,6 +232,9 @@ class Kernels(unittest.TestCase):
 
     def test_limits_by_cgroup_v2_and_the_network_without_nf_tables(self):
         self.assert_all_true("6.12", "limits.checks")
+
+    def test_limits_by_a_scope_of_the_users_systemd(self):
+        self.assert_all_true("6.12", "scope.checks")
 
     def test_files_under_landlock_abi_2_and_the_network_without_ipv6(self):
         self.assert_all_true("6.1", "landlock.checks", "ipv6.disable=1")
