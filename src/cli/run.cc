@@ -20,6 +20,7 @@
 #include "cli/profile.h"
 #include "cli/run_engine.h"
 #include "cli/secret_options.h"
+#include "cli/secret_places.h"
 #include "clients/lacking.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
@@ -129,7 +130,10 @@ std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const low
   std::vector<sandbox::PolicyPlace> out = std::move(chosen.places);
   if (!sandbox::grants_writing(plan) && !arguments.has("--profile")) return out;
   std::ranges::move(policy_places(arguments), std::back_inserter(out));
-  std::ranges::move(secret_places(bindings), std::back_inserter(out));
+  const sandbox::Caller caller{.path = variable("PATH"),
+                               .directory = config_places(arguments).directory,
+                               .home = chosen.loaded.options.home};
+  std::ranges::move(secret_places(bindings, caller), std::back_inserter(out));
   return out;
 }
 

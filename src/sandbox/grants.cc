@@ -48,6 +48,34 @@ bool Grants::is_masked(const std::string& path) const {
   });
 }
 
+std::vector<std::string> Grants::homes() const {
+  const std::string* entry = holes_.variable("HOME");
+  if (entry == nullptr) return {std::string()};
+  const std::string home = entry->substr(entry->find('=') + 1);
+  return {home, real_path(home)};
+}
+
+// What a grant of the directory would hide, a glob does not open either.
+bool Grants::stays_hidden(const std::string& path) const {
+  const std::string_view directory = parent_of(path);
+  if (is_masked(path) || contains(plan_.hidden_names, path.substr(directory.size() + 1))) {
+    return true;
+  }
+  return std::ranges::any_of(homes(), [&](const std::string& home) {
+    const core::CredentialPath* entry = core::credential_at(path, home);
+    return entry != nullptr && entry != core::credential_at(directory, home);
+  });
+}
+
+// What a writable grant of the directory would protect, a glob does not open for writing either.
+bool Grants::stays_as_it_is(const std::string& path) const {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return contains(plan_.protected_names, name) ||
+         std::ranges::any_of(homes(), [&](const std::string& home) {
+           return core::startup_at(path, home) != nullptr;
+         });
+}
+
 std::expected<void, Refusal> Grants::read() {
   for (const PlanMount& mount : plan_.mounts) {
     if (mount.origins == nullptr) continue;
@@ -140,8 +168,7 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
   std::ranges::sort(names);
   for (const std::string& name : names) {
     const std::string full = format("{}/{}", opened->resolved, name);
-    // What a grant of the directory would hide, a glob does not open either.
-    if (is_masked(full) || contains(plan_.hidden_names, name)) {
+    if (stays_hidden(full)) {
       notes.push_back(format("fs: {} matches, but stays hidden: name it to grant it",
                              escape_for_terminal(full)));
       continue;
@@ -154,8 +181,13 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
                              escape_for_terminal(format("{}/{}", directory, name))));
       continue;
     }
+    const bool keeps = rights != "read" && stays_as_it_is(full);
+    if (keeps) {
+      notes.push_back(format("fs: {} matches, but stays read-only: name it to grant it",
+                             escape_for_terminal(full)));
+    }
     globbed[pattern].push_back(entry->resolved);
-    if (auto done = keep_grant(*std::move(entry), rights); !done) return done;
+    if (auto done = keep_grant(*std::move(entry), keeps ? "read" : rights); !done) return done;
   }
   notes.push_back(format("fs: {} stands for {} entries; later ones are not covered",
                          escape_for_terminal(pattern), names.size()));

@@ -55,6 +55,9 @@ class Grants {
   bool make_empty_file(const std::string& path);
   Done read_entries(const std::string& pattern, std::string_view rights);
   [[nodiscard]] bool is_masked(const std::string& path) const;
+  [[nodiscard]] bool stays_hidden(const std::string& path) const;
+  [[nodiscard]] bool stays_as_it_is(const std::string& path) const;
+  [[nodiscard]] std::vector<std::string> homes() const;
 
   const lower::Plan& plan_;
   const Holes& holes_;

@@ -59,6 +59,7 @@ class Names {
 Guard::Guard(const Parts& parts)
     : plan_(parts.plan),
       grants_(parts.grants),
+      kept_(parts.launcher.kept),
       homes_{parts.launcher.caller.home, real_path(parts.launcher.caller.home)},
       tree_(parts.tree),
       bound_(parts.bound) {
@@ -72,11 +73,16 @@ Guard::Guard(const Parts& parts)
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
   if (!grant.path.links.empty() || homes_.front() != homes_.back()) find_renamed_masks(path);
   mask(path, grant);
-  if (!grant.path.identity.is_directory()) return;
+  if (!grant.path.identity.is_directory()) {
+    if (grant.writable) keep_places(path, grant);
+    return;
+  }
   const Names names(grant.path.fd.get());
   const auto may_have = [&](std::string_view name) { return names.may_have(name); };
   hide_secrets(path, grant.path.fd.get(), may_have);
-  if (grant.writable) protect(path, grant.path.fd.get(), may_have);
+  if (!grant.writable) return;
+  protect(path, grant.path.fd.get(), may_have);
+  keep_places(path, grant);
 }
 
 // Files that a program of the host runs later stay as they are. Where they do not exist they can
@@ -99,7 +105,7 @@ void Guard::protect(const std::string& base, int directory, const MayHave& may_h
 }
 
 void Guard::protect_one(const std::string& base, int directory, const std::string& path) {
-  if (grants_.may_write(path)) return;
+  if (grants_.may_write(path) || !is_innermost(base, path)) return;
   const auto identity = identify_at(directory, path.substr(base.size() + 1));
   if (!identity) {
     bound_.not_held.push_back(path);
@@ -111,6 +117,47 @@ void Guard::protect_one(const std::string& base, int directory, const std::strin
   }
   pin_ancestors(base, directory, path);
   if (!tree_.has(path)) tree_.pin(path, *identity, MOUNT_ATTR_RDONLY);
+}
+
+// Configurations of clients and programs of capgate, wherever in the grant they lie. A link is kept
+// as well: what it leads to is a place of its own.
+void Guard::keep_places(const std::string& base, const Grant& grant) {
+  const int directory = grant.path.fd.get();
+  const auto is_hidden = [&](std::string_view path) {
+    return std::ranges::any_of(bound_.masked, [&](const Masked& masked) {
+      return core::is_at_or_below(path, masked.path);
+    });
+  };
+  for (const std::string& path : kept_.read_only) {
+    if (!is_innermost(base, path) || is_hidden(path)) continue;
+    if (path == base) {  // one entry of a glob
+      tree_.pin(path, grant.path.identity, MOUNT_ATTR_RDONLY);
+      continue;
+    }
+    const auto identity = identify_at(directory, path.substr(base.size() + 1));
+    pin_ancestors(base, directory, path);
+    if (!identity) {
+      bound_.not_held.push_back(path);
+    } else if (!tree_.has(path)) {
+      tree_.pin(path, *identity, MOUNT_ATTR_RDONLY);
+    }
+  }
+  for (const std::string& path : kept_.missing) {
+    if (is_innermost(base, path) && !contains(bound_.not_held, path)) {
+      bound_.not_held.push_back(path);
+    }
+  }
+}
+
+// A mount in an outer grant would disappear under the mount of an inner one.
+bool Guard::is_innermost(const std::string& base, std::string_view path) const {
+  if (!core::is_at_or_below(path, base)) return false;
+  for (; path.size() > base.size(); path = parent_of(path)) {
+    const auto found = grants_.by_path.find(path);
+    if (found == grants_.by_path.end()) continue;
+    if (!grants_.is_covered(path, found->second.writable)) return false;
+  }
+  return true;
 }
 
 void Guard::tell_link(const std::string& path) {
@@ -154,7 +201,7 @@ void Guard::find_renamed_masks(const std::string& base) {
 void Guard::mask(const std::string& base, const Grant& grant) {
   const int directory = grant.path.fd.get();
   for (const std::string& path : masks_) {
-    if (path == base || !core::is_at_or_below(path, base) || tree_.has(path)) continue;
+    if (path == base || !is_innermost(base, path) || tree_.has(path)) continue;
     const auto identity = identify_at(directory, path.substr(base.size() + 1));
     if (identity) {
       pin_ancestors(base, directory, path);

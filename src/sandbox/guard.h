@@ -29,6 +29,8 @@ class Guard {
   void protect_one(const std::string& base, int directory, const std::string& path);
   void pin_ancestors(const std::string& base, int directory, std::string_view path);
   void hide_secrets(const std::string& base, int directory, const MayHave& may_have);
+  void keep_places(const std::string& base, const Grant& grant);
+  [[nodiscard]] bool is_innermost(const std::string& base, std::string_view path) const;
   void tell_link(const std::string& path);
   void find_renamed_masks(const std::string& base);
   void mask(const std::string& base, const Grant& grant);
@@ -37,6 +39,7 @@ class Guard {
 
   const lower::Plan& plan_;
   const Grants& grants_;
+  const KeptPlaces& kept_;
   std::array<std::string, 2> homes_;  // as the caller names it, and without links
   std::vector<std::string> masks_;
   Tree& tree_;

@@ -124,6 +124,15 @@ class Hidden(MaskCase):
                             self.reading(self.config("gh/hosts.yml")))
         self.assertEqual(seen, [repr(SECRET), "ENOENT"])
 
+    def test_a_stronger_grant_below_does_not_uncover_them(self):
+        """The mount of the inner grant lies on top of what was covered in the outer one."""
+        path = self.put(self.config("containers/auth.json"))
+        words = self.words + allow(f"fs:write:{self.home}/.config/containers/**")
+        self.assertEqual(self.attempt(self.words, self.reading(path)), ["''"])
+        seen = self.attempt(words, self.reading(path), f"open({path!r}, 'w')", f"os.unlink({path!r})",
+                            f"open({self.config('containers/other')!r}, 'w') and 1")
+        self.assertEqual(seen, ["''", "EROFS", "EBUSY", "1"])
+
     def test_they_cannot_be_uncovered_from_inside(self):
         words = allow(f"fs:write:{self.home}/.config/**")
         move = "os.rename({!r}, {!r})".format

@@ -1,0 +1,20 @@
+// The files and programs that secrets come from. A `cmd:` runs outside of the sandbox, as the user:
+// whoever can write its program, its interpreter or a file that its arguments name decides what
+// runs there the next time.
+//
+//   secret_places(bindings, {.path = "/home/me/bin:/usr/bin", .directory = "/srv/w", ...})
+//     cmd:token.sh --file=./key   ->   /home/me/bin/token.sh, its `#!` interpreter, ./key
+#pragma once
+
+#include <vector>
+
+#include "sandbox/policy_place.h"
+#include "sandbox/program.h"
+#include "secrets/provider.h"
+
+namespace capgate::cli {
+
+[[nodiscard]] std::vector<sandbox::PolicyPlace> secret_places(
+    const std::vector<secrets::Binding>& bindings, const sandbox::Caller& caller);
+
+}  // namespace capgate::cli
