@@ -189,12 +189,14 @@ int run(const Arguments& arguments, Output& output) {
   if (!chosen->server.empty()) artifact->plan->server = chosen->server;
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
+  auto sealed = sealed_files(*bindings, *artifact->plan);
   sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
   sandbox::Session session{
       .artifact = *artifact,
       .input = input,
       .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
+      .sealed_files = std::move(sealed),
       .command = std::move(started->words),
       .environment = environment(),
       .secrets = *std::move(bindings),

@@ -1,5 +1,6 @@
 #include "cli/secret_places.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +14,10 @@ namespace {
 
 using sandbox::PolicyPlace;
 
+std::string credential_file(const secrets::Binding& binding) {
+  return format("{}/{}", variable("CREDENTIALS_DIRECTORY"), binding.reference);
+}
+
 class Collector {
  public:
   explicit Collector(const sandbox::Caller& caller) : caller_(caller) {}
@@ -23,8 +28,7 @@ class Collector {
       case file: put(binding.reference, format("holds the secret {}", binding.name)); break;
       case cmd: add_command(binding); break;
       case systemd_credential:
-        put(format("{}/{}", variable("CREDENTIALS_DIRECTORY"), binding.reference),
-            format("holds the secret {}", binding.name));
+        put(credential_file(binding), format("holds the secret {}", binding.name));
         break;
       case env:
       case keyring:
@@ -106,6 +110,27 @@ std::vector<PolicyPlace> secret_places(const std::vector<secrets::Binding>& bind
   Collector collector(caller);
   for (const secrets::Binding& each : bindings) collector.add(each);
   return std::move(collector).take();
+}
+
+std::vector<PolicyPlace> sealed_files(const std::vector<secrets::Binding>& bindings,
+                                      const lower::Plan& plan) {
+  std::vector<PolicyPlace> out;
+  using enum secrets::Binding::Provider;
+  for (const lower::PlanSeal& seal : plan.seals) {
+    const auto binding = std::ranges::find(bindings, seal.env.name, &secrets::Binding::name);
+    if (binding == bindings.end()) continue;
+    const std::string holds = format("holds the sealed secret {}", binding->name);
+    if (binding->provider == file) out.push_back({.path = binding->reference, .role = holds});
+    if (binding->provider == systemd_credential) {
+      out.push_back({.path = credential_file(*binding), .role = holds});
+    }
+    if (binding->provider == store) {
+      const std::string opens = format("opens the store that {}", holds);
+      out.push_back({.path = data_base() + "/secrets.json", .role = holds});
+      out.push_back({.path = config_base() + "/store.key", .role = opens});
+    }
+  }
+  return out;
 }
 
 }  // namespace capgate::cli

@@ -8,6 +8,7 @@
 
 #include <vector>
 
+#include "lower/plan.h"
 #include "sandbox/policy_place.h"
 #include "sandbox/program.h"
 #include "secrets/provider.h"
@@ -16,5 +17,10 @@ namespace capgate::cli {
 
 [[nodiscard]] std::vector<sandbox::PolicyPlace> secret_places(
     const std::vector<secrets::Binding>& bindings, const sandbox::Caller& caller);
+
+// The files that hold the values of what the plan seals: the server must not even read them. Of a
+// stored secret these are the store and the key that `wrap` makes for it.
+[[nodiscard]] std::vector<sandbox::PolicyPlace> sealed_files(
+    const std::vector<secrets::Binding>& bindings, const lower::Plan& plan);
 
 }  // namespace capgate::cli
