@@ -22,6 +22,11 @@ std::string state_base() {
   return (state.starts_with('/') ? state : home_directory() + "/.local/state") + "/capgate";
 }
 
+std::string config_base() {
+  const std::string config = variable("XDG_CONFIG_HOME");
+  return (config.starts_with('/') ? config : home_directory() + "/.config") + "/capgate";
+}
+
 std::string data_base() {
   const std::string data = variable("XDG_DATA_HOME");
   return (data.starts_with('/') ? data : home_directory() + "/.local/share") + "/capgate";

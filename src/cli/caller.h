@@ -13,6 +13,9 @@ namespace capgate::cli {
 // $XDG_STATE_HOME/capgate
 [[nodiscard]] std::string state_base();
 
+// $XDG_CONFIG_HOME/capgate
+[[nodiscard]] std::string config_base();
+
 // $XDG_DATA_HOME/capgate
 [[nodiscard]] std::string data_base();
 

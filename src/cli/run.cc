@@ -20,6 +20,7 @@
 #include "cli/profile.h"
 #include "cli/run_engine.h"
 #include "cli/secret_options.h"
+#include "cli/secret_places.h"
 #include "clients/lacking.h"
 #include "lower/common.h"
 #include "lower/to_plan.h"
@@ -129,7 +130,10 @@ std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const low
   std::vector<sandbox::PolicyPlace> out = std::move(chosen.places);
   if (!sandbox::grants_writing(plan) && !arguments.has("--profile")) return out;
   std::ranges::move(policy_places(arguments), std::back_inserter(out));
-  std::ranges::move(secret_places(bindings), std::back_inserter(out));
+  const sandbox::Caller caller{.path = variable("PATH"),
+                               .directory = config_places(arguments).directory,
+                               .home = chosen.loaded.options.home};
+  std::ranges::move(secret_places(bindings, caller), std::back_inserter(out));
   return out;
 }
 
@@ -185,12 +189,14 @@ int run(const Arguments& arguments, Output& output) {
   if (!chosen->server.empty()) artifact->plan->server = chosen->server;
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
+  auto sealed = sealed_files(*bindings, *artifact->plan);
   sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
   sandbox::Session session{
       .artifact = *artifact,
       .input = input,
       .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
+      .sealed_files = std::move(sealed),
       .command = std::move(started->words),
       .environment = environment(),
       .secrets = *std::move(bindings),

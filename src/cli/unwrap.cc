@@ -9,6 +9,7 @@
 #include "cli/sealed_files.h"
 #include "cli/secret_store.h"
 #include "cli/wrap_work.h"
+#include "cli/wrapped_files.h"
 
 namespace capgate::cli {
 namespace {
@@ -124,6 +125,11 @@ void remove_superfluous(const FileWork& work, std::string_view text) {
 // Two servers of the file may share a profile.
 void forget_unwrapped(const FileWork& work) {
   const auto& servers = work.document.file.servers;
+  if (std::ranges::none_of(work.plans, [&](const ServerPlan& plan) {
+        return plan.kind != Kind::unwrap && !servers[plan.server].profile.empty();
+      })) {
+    forget_wrapped(work.document.opened.target);
+  }
   for (const ServerPlan& plan : work.plans) {
     if (plan.kind != Kind::unwrap || plan.sealed.empty()) continue;
     const bool is_used = std::ranges::any_of(work.plans, [&](const ServerPlan& other) {

@@ -22,12 +22,6 @@ constexpr Option options[] = {
     json_option,
 };
 
-std::string base_of(const char* name, std::string_view usual) {
-  const std::string value = variable(name);
-  return value.starts_with('/') ? value + "/capgate"
-                                : format("{}{}/capgate", home_directory(), usual);
-}
-
 // Clients have search paths of their own, so the whole path is written.
 std::expected<PlanOptions, int> read_options(const Arguments& arguments, Output& output) {
   PlanOptions out{.surroundings = surroundings(),
@@ -38,9 +32,9 @@ std::expected<PlanOptions, int> read_options(const Arguments& arguments, Output&
     output.err += "capgate: this program has no path any more that a client could start\n";
     return std::unexpected(Exit::internal);
   }
-  out.places.config = base_of("XDG_CONFIG_HOME", "/.config");
+  out.places.config = config_base();
   out.places.home = out.surroundings.home;
-  out.store.base = base_of("XDG_DATA_HOME", "/.local/share");
+  out.store.base = data_base();
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/caller.h"
 #include "cli/exit.h"
 #include "cli/sealed_files.h"
+#include "cli/wrapped_files.h"
 #include "clients/catalog.h"
 #include "clients/install.h"
 #include "sys/file.h"
@@ -221,8 +222,19 @@ int WrapWriter::replace(FileWork& work, Output& output) {
                (text ? backup : text).error().message, (text ? backup : text).error().help);
     return Exit::internal;
   }
+  // Noted first: from the moment that a client can start what the file says, no server may change
+  // it.
+  const std::string& target = work.document.opened.target;
+  if (const auto noted = note_wrapped(target); !noted) {
+    say(noted.error(), output);
+    return code_of(noted.error());
+  }
   const auto done = clients::replace_file(work.document.opened, {.text = *text, .backup = *backup});
   if (!done) {
+    const auto& servers = file.servers;
+    if (std::ranges::all_of(servers, [](const auto& each) { return each.profile.empty(); })) {
+      forget_wrapped(target);
+    }
     say(done.error(), output);
     return code_of(done.error());
   }

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "core/client_places.h"
 #include "sandbox/host_path.h"
 #include "secrets/command.h"
 
@@ -46,69 +47,32 @@ Shape vscode_shape() { return json_shape({{"servers"}, {"mcpServers"}}); }
 
 std::vector<Client> widely_used() {
   return {
-      {"claude-desktop",
-       "Claude Desktop",
-       mcp_servers(),
-       {"$XDG_CONFIG_HOME/Claude/claude_desktop_config.json",
-        "$XDG_CONFIG_HOME/claude/claude_desktop_config.json"}},
-      {"claude-code",
-       "Claude Code",
-       claude_code_shape(),
-       {"$CLAUDE_CONFIG_DIR/.claude.json", "~/.claude.json", "./.mcp.json"}},
-      {"vscode",
-       "VS Code",
-       vscode_shape(),
-       {"./.vscode/mcp.json", "$XDG_CONFIG_HOME/Code/User/mcp.json",
-        "$XDG_CONFIG_HOME/Code - Insiders/User/mcp.json", "~/.vscode-server/data/User/mcp.json",
-        "./.mcp.json"}},
-      {"cursor", "Cursor", mcp_servers(), {"~/.cursor/mcp.json", "./.cursor/mcp.json"}},
-      {"windsurf",
-       "Windsurf",
-       mcp_servers(),
-       {"~/.codeium/windsurf/mcp_config.json", "~/.codeium/mcp_config.json"}},
-      {"zed",
-       "Zed",
-       json_shape({{"context_servers"}}),
-       {"$XDG_CONFIG_HOME/zed/settings.json", "./.zed/settings.json"}},
-      {"codex",
-       "Codex",
-       codex_shape(),
-       {"$CODEX_HOME/config.toml", "~/.codex/config.toml", "./.codex/config.toml"}},
-      {"gemini",
-       "Gemini CLI",
-       mcp_servers(),
-       {"~/.gemini/settings.json", "./.gemini/settings.json"}},
-      {"goose", "Goose", goose_shape(), {"$XDG_CONFIG_HOME/goose/config.yaml"}},
-      {"continue", "Continue", list_shape(Syntax::yaml, "mcpServers"), {"~/.continue/config.yaml"}},
-      {"opencode",
-       "OpenCode",
-       opencode_shape(),
-       {"$XDG_CONFIG_HOME/opencode/opencode.json", "$XDG_CONFIG_HOME/opencode/opencode.jsonc",
-        "./opencode.json", "./opencode.jsonc"}},
-      {"copilot", "Copilot CLI", mcp_servers(), {"~/.copilot/mcp-config.json"}},
-      {"vibe", "Mistral Vibe", list_shape(Syntax::toml, "mcp_servers"), {"~/.vibe/config.toml"}},
+      {"claude-desktop", "Claude Desktop", mcp_servers()},
+      {"claude-code", "Claude Code", claude_code_shape()},
+      {"vscode", "VS Code", vscode_shape()},
+      {"cursor", "Cursor", mcp_servers()},
+      {"windsurf", "Windsurf", mcp_servers()},
+      {"zed", "Zed", json_shape({{"context_servers"}})},
+      {"codex", "Codex", codex_shape()},
+      {"gemini", "Gemini CLI", mcp_servers()},
+      {"goose", "Goose", goose_shape()},
+      {"continue", "Continue", list_shape(Syntax::yaml, "mcpServers")},
+      {"opencode", "OpenCode", opencode_shape()},
+      {"copilot", "Copilot CLI", mcp_servers()},
+      {"vibe", "Mistral Vibe", list_shape(Syntax::toml, "mcp_servers")},
   };
 }
 
 std::vector<Client> others() {
   return {
-      {"cline",
-       "Cline",
-       mcp_servers(),
-       {"$XDG_CONFIG_HOME/Code/User/globalStorage/saoudrizwan.claude-dev/settings/"
-        "cline_mcp_settings.json"}},
-      {"roo",
-       "Roo Code",
-       mcp_servers(),
-       {"$XDG_CONFIG_HOME/Code/User/globalStorage/rooveterinaryinc.roo-cline/settings/"
-        "mcp_settings.json",
-        "./.roo/mcp.json"}},
-      {"lmstudio", "LM Studio", mcp_servers(), {"~/.lmstudio/mcp.json"}},
-      {"kiro", "Kiro", mcp_servers(), {"~/.kiro/settings/mcp.json", "./.kiro/settings/mcp.json"}},
-      {"amp", "Amp", json_shape({{"amp.mcpServers"}}), {"$XDG_CONFIG_HOME/amp/settings.json"}},
-      {"kimi", "Kimi CLI", mcp_servers(), {"~/.kimi/mcp.json"}},
-      {"factory", "Factory", mcp_servers(), {"~/.factory/mcp.json", "./.factory/mcp.json"}},
-      {"antigravity", "Antigravity", mcp_servers(), {"~/.gemini/antigravity/mcp_config.json"}},
+      {"cline", "Cline", mcp_servers()},
+      {"roo", "Roo Code", mcp_servers()},
+      {"lmstudio", "LM Studio", mcp_servers()},
+      {"kiro", "Kiro", mcp_servers()},
+      {"amp", "Amp", json_shape({{"amp.mcpServers"}})},
+      {"kimi", "Kimi CLI", mcp_servers()},
+      {"factory", "Factory", mcp_servers()},
+      {"antigravity", "Antigravity", mcp_servers()},
   };
 }
 
@@ -119,8 +83,14 @@ bool is_regular_file(const std::string& path) {
 
 std::string_view base_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+// ~/.config of a place is XDG_CONFIG_HOME, which may be called anything.
+constexpr std::string_view config_home = "~/.config/";
+
 // What of a place does not depend on the machine: ".codex/config.toml".
-std::string_view fixed_part(std::string_view place) { return place.substr(place.find('/') + 1); }
+std::string_view fixed_part(std::string_view place) {
+  if (place.starts_with(config_home)) return place.substr(config_home.size());
+  return place.substr(place.find('/') + 1);
+}
 
 bool ends_with_components(std::string_view path, std::string_view end) {
   return path == end || (path.ends_with(end) && path[path.size() - end.size() - 1] == '/');
@@ -179,6 +149,7 @@ std::span<const Client> clients() {
   static const std::vector<Client> all = [] {
     std::vector<Client> out = widely_used();
     std::ranges::move(others(), std::back_inserter(out));
+    for (Client& client : out) client.places = core::places_of_client(client.id);
     return out;
   }();
   return all;
@@ -190,16 +161,35 @@ const Client* find_client(std::string_view id) {
 }
 
 std::optional<std::string> expand_place(std::string_view place, const Surroundings& surroundings) {
+  if (place.starts_with(config_home)) {
+    const char* value = secrets::find_variable("XDG_CONFIG_HOME", surroundings.environment);
+    if (value != nullptr && *value == '/') {
+      return format("{}/{}", value, place.substr(config_home.size()));
+    }
+  }
   const std::size_t slash = place.find('/');
   const std::string_view start = place.substr(0, slash);
   const std::string_view rest = place.substr(slash);
   if (start == "~") return format("{}{}", surroundings.home, rest);
   if (start == ".") return format("{}{}", surroundings.directory, rest);
-  const std::string_view name = start.substr(1);
-  const char* value = secrets::find_variable(name, surroundings.environment);
+  const char* value = secrets::find_variable(start.substr(1), surroundings.environment);
   if (value != nullptr && *value == '/') return format("{}{}", value, rest);
-  if (name == "XDG_CONFIG_HOME") return format("{}/.config{}", surroundings.home, rest);
   return std::nullopt;
+}
+
+std::vector<std::string> all_places(const Surroundings& surroundings) {
+  // Another caller may not have set the variables, so the usual places count besides.
+  const Surroundings usual{.home = surroundings.home, .directory = surroundings.directory};
+  std::vector<std::string> out;
+  for (const core::ClientConfig& client : core::client_configs()) {
+    for (const std::string_view place : client.places) {
+      for (const Surroundings* each : {&surroundings, &usual}) {
+        auto path = expand_place(place, *each);
+        if (path && std::ranges::find(out, *path) == out.end()) out.push_back(*std::move(path));
+      }
+    }
+  }
+  return out;
 }
 
 std::vector<ClientPlace> find_configurations(const Surroundings& surroundings, const Client* only) {

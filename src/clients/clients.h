@@ -18,10 +18,9 @@ struct Client {
   std::string_view id;    // "claude-desktop": what the command line takes
   std::string_view name;  // "Claude Desktop"
   Shape shape;
-  // Places in the order in which they are looked for; ~ is HOME, ./ the caller's directory, $NAME a
-  // variable of the environment (XDG_CONFIG_HOME is ~/.config where it is not set). All that exist
-  // are used.
-  std::vector<std::string_view> places;
+  // Places in the order in which they are looked for (core/client_places.h); ./ is the caller's
+  // directory. All that exist are used.
+  std::span<const std::string_view> places = {};
 };
 
 [[nodiscard]] std::span<const Client> clients();
@@ -41,6 +40,9 @@ struct Surroundings {
 // Where one of a client's places is here; none if its variable is not set to an absolute path.
 [[nodiscard]] std::optional<std::string> expand_place(std::string_view place,
                                                       const Surroundings& surroundings);
+
+// Every place of every client, there or not: what a client may read as its configuration.
+[[nodiscard]] std::vector<std::string> all_places(const Surroundings& surroundings);
 
 // The configurations that exist: of one client, or of all. A file that several names lead to, or
 // that two clients share, is there once.

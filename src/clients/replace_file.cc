@@ -290,6 +290,16 @@ std::expected<Replaced, FileProblem> replace_file(const OpenedFile& file,
   return Replaced{.backup = format("{}/{}", sandbox::parent_of(file.target), backup.name)};
 }
 
+std::vector<std::string> backups_of(const std::string& target) {
+  std::vector<std::string> out;
+  for (int number = 1; number <= most_backups; ++number) {
+    std::string name = backup_name(target, number);
+    if (::faccessat(AT_FDCWD, name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0) break;
+    out.push_back(std::move(name));
+  }
+  return out;
+}
+
 void remove_backups(const OpenedFile& file, std::string_view text) {
   const auto directory = open_directory(file);
   if (!directory) return;

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace capgate::clients {
 
@@ -57,6 +58,9 @@ struct Replaced {
 
 // Takes away the backups of this file that hold exactly `text`: the file itself has it again.
 void remove_backups(const OpenedFile& file, std::string_view text);
+
+// The backups of a file that are there, by the numbers that they are made with.
+[[nodiscard]] std::vector<std::string> backups_of(const std::string& target);
 
 // A file that must not be there yet, for this user alone, in a directory that is made.
 [[nodiscard]] std::expected<void, FileProblem> create_file(const std::string& path,

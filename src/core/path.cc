@@ -180,4 +180,9 @@ bool matches_glob(std::string_view name, std::string_view glob) {
   return glob.find_first_not_of('*', g) == std::string_view::npos;
 }
 
+bool matches_entry(std::string_view name, std::string_view glob) {
+  if (name.starts_with('.') && !glob.starts_with('.')) return false;
+  return matches_glob(name, glob);
+}
+
 }  // namespace capgate::core

@@ -47,4 +47,8 @@ struct PathPattern {
 // True if a name matches a glob of one component, in which each '*' stands for any characters.
 [[nodiscard]] bool matches_glob(std::string_view name, std::string_view glob);
 
+// The same for the entries of a directory: as in a shell, no star stands for the dot at the start
+// of a hidden file's name.
+[[nodiscard]] bool matches_entry(std::string_view name, std::string_view glob);
+
 }  // namespace capgate::core

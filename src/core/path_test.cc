@@ -243,5 +243,15 @@ RC_GTEST_PROP(Path, PrintsAndParsesBack, ()) {
   RC_ASSERT(*again == path);
 }
 
+TEST(MatchesEntry, NoStarStandsForTheDotOfAHiddenFile) {
+  EXPECT_TRUE(matches_entry("a.md", "*.md"));
+  EXPECT_TRUE(matches_entry("x", "*x"));
+  EXPECT_TRUE(matches_entry(".env", ".*"));
+  EXPECT_TRUE(matches_entry("a.", "*."));
+  EXPECT_FALSE(matches_entry(".env", "*"));
+  EXPECT_FALSE(matches_entry(".md", "*.md"));
+  EXPECT_FALSE(matches_entry("a", "b*"));
+}
+
 }  // namespace
 }  // namespace capgate::core

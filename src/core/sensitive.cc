@@ -287,7 +287,15 @@ const StartupPath* startup_at(std::string_view path, std::string_view home) {
 }
 
 std::vector<ReadOnlyPath> startup_below(std::string_view path, std::string_view home) {
-  return all_below<ReadOnlyPath>(split_startup_paths(), path, home);
+  std::vector<ReadOnlyPath> out = all_below<ReadOnlyPath>(split_startup_paths(), path, home);
+  // What lies among credentials is out of sight, so there is nothing to keep read-only. Only a
+  // grant that opens those credentials shows it.
+  std::erase_if(out, [&](const ReadOnlyPath& each) {
+    const std::string_view directory = std::string_view(each.path).substr(0, each.path.rfind('/'));
+    const CredentialPath* around = credential_at(directory, home);
+    return around != nullptr && around != credential_at(path, home);
+  });
+  return out;
 }
 
 }  // namespace capgate::core

@@ -28,7 +28,8 @@ struct CredentialPath {
 [[nodiscard]] std::span<const CredentialPath> credential_paths();
 
 // Files that a shell, a session or a daemon runs later (~/.bashrc, ~/.config/autostart, the
-// crontabs): no secrets, but read-only inside a writable grant unless granted by name.
+// crontabs), or in which an MCP client finds its servers (client_places.h): no secrets, but
+// read-only inside a writable grant unless granted by name.
 struct StartupPath {
   std::string_view path;
   SensitiveKind kind = SensitiveKind::directory;
@@ -91,7 +92,8 @@ struct HiddenPath {
 [[nodiscard]] std::vector<HiddenPath> credentials_below(std::string_view path,
                                                         std::string_view home);
 
-// The same two questions about startup paths, for grants that write.
+// The same two questions about startup paths, for grants that write. Those among credentials that
+// the grant does not open are left out: they are hidden.
 [[nodiscard]] const StartupPath* startup_at(std::string_view path, std::string_view home);
 struct ReadOnlyPath {
   std::string path;

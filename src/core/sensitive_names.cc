@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "base/text.h"
+#include "core/client_places_table.h"
 #include "core/sensitive_tables.h"
 
 namespace capgate::core {
@@ -50,37 +52,53 @@ constexpr std::string_view secret_globs[] = {".env",
                                              "secrets.*ml"};
 
 // The list of process-sandbox.md section 3, then agent settings that start programs on the host
-// (hooks, server commands) and that a server in the workspace could otherwise plant.
-constexpr std::string_view workspace_protected[] = {".gitconfig",
-                                                    ".gitmodules",
-                                                    ".bashrc",
-                                                    ".bash_profile",
-                                                    ".zshrc",
-                                                    ".zprofile",
-                                                    ".profile",
-                                                    ".ripgreprc",
-                                                    ".mcp.json",
-                                                    ".vscode",
-                                                    ".idea",
-                                                    ".claude/commands",
-                                                    ".claude/agents",
-                                                    ".git/hooks",
-                                                    ".git/config",
-                                                    ".git/commondir",
-                                                    ".git/config.worktree",
-                                                    ".envrc",
-                                                    ".tool-versions",
-                                                    ".npmrc",
-                                                    ".yarnrc",
-                                                    ".yarnrc.yml",
-                                                    ".pnp.cjs",
-                                                    ".pre-commit-config.yaml",
-                                                    ".husky",
-                                                    ".github/workflows",
-                                                    ".devcontainer",
-                                                    ".claude/settings.json",
-                                                    ".claude/settings.local.json",
-                                                    ".cursor/mcp.json"};
+// (hooks, server commands) and that a server in the workspace could otherwise plant. The clients'
+// own files come from client_places.h.
+constexpr std::string_view workspace_files[] = {".gitconfig",
+                                                ".gitmodules",
+                                                ".bashrc",
+                                                ".bash_profile",
+                                                ".zshrc",
+                                                ".zprofile",
+                                                ".profile",
+                                                ".ripgreprc",
+                                                ".vscode",
+                                                ".idea",
+                                                ".claude/commands",
+                                                ".claude/agents",
+                                                ".git/hooks",
+                                                ".git/config",
+                                                ".git/commondir",
+                                                ".git/config.worktree",
+                                                ".envrc",
+                                                ".tool-versions",
+                                                ".npmrc",
+                                                ".yarnrc",
+                                                ".yarnrc.yml",
+                                                ".pnp.cjs",
+                                                ".pre-commit-config.yaml",
+                                                ".husky",
+                                                ".github/workflows",
+                                                ".devcontainer",
+                                                ".claude/settings.json",
+                                                ".claude/settings.local.json"};
+
+// Sorted, so that a directory precedes what lies in it: it is mounted first.
+consteval auto sorted_protected() {
+  std::array<std::string_view,
+             std::size(workspace_files) + client_tables::count_with(project_prefix)>
+      all;
+  auto* end = std::ranges::copy(workspace_files, all.begin()).out;
+  for (const ClientConfig& client : client_tables::all) {
+    for (const std::string_view place : client.places) {
+      if (place.starts_with(project_prefix)) *end++ = place.substr(project_prefix.size());
+    }
+  }
+  std::ranges::sort(all);
+  const auto doubles = std::ranges::unique(all);
+  return std::pair(all, static_cast<std::size_t>(doubles.begin() - all.begin()));
+}
+constexpr auto workspace_protected = sorted_protected();
 
 constexpr ControlSocket system_sockets[] = {
     {"/run/docker.sock", "the Docker engine"},
@@ -248,7 +266,9 @@ constexpr std::string_view variable_prefixes[] = {
 
 std::span<const std::string_view> workspace_secret_globs() { return secret_globs; }
 std::span<const std::string_view> workspace_secret_names() { return secret_names; }
-std::span<const std::string_view> protected_workspace_paths() { return workspace_protected; }
+std::span<const std::string_view> protected_workspace_paths() {
+  return std::span(workspace_protected.first).first(workspace_protected.second);
+}
 std::span<const std::string_view> loader_variables() { return variables; }
 std::span<const std::string_view> loader_variable_prefixes() { return variable_prefixes; }
 std::span<const ControlSocket> system_control_sockets() { return system_sockets; }

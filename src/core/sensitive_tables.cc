@@ -4,6 +4,8 @@
 #include <array>
 #include <cstddef>
 
+#include "core/client_places_table.h"
+
 namespace capgate::core {
 namespace {
 
@@ -284,8 +286,22 @@ struct StartupRow {
   SensitiveKind kind;
   Paths paths;
 };
+// The clients' files of the home directory, from client_places.h.
+consteval auto client_files_of_home() {
+  std::array<std::string_view, client_tables::count_with(home_prefix)> out;
+  auto* end = out.begin();
+  for (const ClientConfig& client : client_tables::all) {
+    for (const std::string_view place : client.places) {
+      if (place.starts_with(home_prefix)) *end++ = place;
+    }
+  }
+  return out;
+}
+constexpr auto client_files = client_files_of_home();
+
 constexpr StartupRow startup_rows[] = {{SensitiveKind::directory, startup_directories},
-                                       {SensitiveKind::file, startup_files}};
+                                       {SensitiveKind::file, startup_files},
+                                       {SensitiveKind::file, client_files}};
 
 consteval std::size_t count_paths(const auto& rows) {
   std::size_t count = 0;

@@ -187,11 +187,22 @@ std::expected<int, Refusal> start_and_wait(const EngineRun& run, sandbox::Prepar
   return outcome.exit_code;
 }
 
+// The artifact is carried out as it was reviewed: it has no mount for what is found at the start.
+std::expected<void, Refusal> refuse_kept_places(const sandbox::KeptPlaces& kept) {
+  if (kept.read_only.empty()) return {};
+  return refuse(format("{} decides what runs outside of the sandbox, and the server could write it",
+                       escape_for_terminal(kept.read_only.front())),
+                "leave --engine out: the native engine keeps it read-only; or grant less");
+}
+
 std::expected<int, Refusal> prepare_and_start(EngineRun& run) {
   if (auto refused = refuse_native_options(run); !refused) {
     return std::unexpected(std::move(refused).error());
   }
   sandbox::Prepared prepared = TRY(sandbox::prepare(run.session));
+  if (auto refused = refuse_kept_places(prepared.launcher.kept); !refused) {
+    return std::unexpected(std::move(refused).error());
+  }
   if (!run.session.dry_run) return start_and_wait(run, prepared);
   const std::string text =
       print_json(run.artifact, run.input, text::JsonWriter::Style::pretty) + "\n";

@@ -127,11 +127,22 @@ class AppArmor {
     const std::string_view access = reads ? "mr" : "rwk";
     const std::string& base = fs.path.base;
     if (fs.path.shape == Shape::entries) {
-      return rule(format("{} {}", in_quotes(format("{}/{}", base, fs.path.glob), Stars::are_globs),
-                         access));
+      allow_entries(base, fs.path.glob, access);
+    } else {
+      allow_tree(base, access, fs.path.shape);
     }
-    allow_tree(base, access, fs.path.shape);
     deny_inside(grant);
+  }
+
+  // A star at the start matches no hidden file, as in a shell; AppArmor's own would.
+  void allow_entries(std::string_view base, std::string_view glob, std::string_view access) {
+    std::string directory = in_quotes(format("{}/", base));
+    directory.pop_back();
+    const std::string name = in_quotes(glob, Stars::are_globs).substr(1);
+    if (!glob.starts_with('*')) return rule(format("{}{} {}", directory, name, access));
+    const bool may_be_empty = glob.size() > 1 && glob[1] != '.';
+    if (may_be_empty) rule(format("{}{} {}", directory, name.substr(1), access));
+    rule(format("{}[^.]{} {}", directory, name, access));
   }
 
   // A directory's own name ends in a slash. The part behind the quoted path is a pattern.

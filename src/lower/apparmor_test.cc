@@ -38,7 +38,23 @@ TEST(AppArmor, GrantsAreRulesForThePathAndWhatIsBelow) {
   EXPECT_FALSE(has(text, "\"/a\" mr"));
   EXPECT_TRUE(has(text, "\"/b\" rwk"));
   EXPECT_TRUE(has(text, "\"/b/**\" rwk"));
-  EXPECT_TRUE(has(text, "\"/c/*.md\" mr"));
+}
+
+// `*` of AppArmor matches hidden files, and a rule for them would open what a grant of the
+// directory denies.
+TEST(AppArmor, APatternOpensNoHiddenFileAndNothingThatTheDirectoryWouldDeny) {
+  const std::string text =
+      profile({"fs:read:/c/*.md", "fs:read:/d/*", "fs:read:/e/*x", "fs:read:/f/.*"});
+  EXPECT_TRUE(has(text, "\"/c/[^.]*.md\" mr"));
+  EXPECT_FALSE(has(text, "\"/c/.md\" mr"));
+  EXPECT_TRUE(has(text, "\"/d/[^.]*\" mr"));
+  EXPECT_TRUE(has(text, "\"/e/x\" mr"));
+  EXPECT_TRUE(has(text, "\"/e/[^.]*x\" mr"));
+  EXPECT_TRUE(has(text, "\"/f/.*\" mr"));
+  const Options options{.home = "/home/u"};
+  EXPECT_TRUE(has(profile({"fs:read:/home/u/.config/*"}, options),
+                  "deny \"/home/u/.config/gh{,/,/**}\" rwklmx"));
+  EXPECT_TRUE(has(profile({"fs:write:/w/*"}), "deny \"/w/opencode.json{,/,/**}\" wl"));
 }
 
 TEST(AppArmor, NoPathCanAddARuleOrAPattern) {

@@ -176,11 +176,14 @@ std::vector<std::string> policy_notes(const Input& input) {
 }
 
 bool is_granted(const core::Policy& policy, std::string_view path) {
-  return std::ranges::binary_search(policy.files, path, {}, base_of);
+  const auto same = std::ranges::equal_range(policy.files, path, {}, base_of);
+  return std::ranges::any_of(same, [](const auto& grant) {
+    return grant.capability.path.shape != core::PathPattern::Shape::entries;
+  });
 }
 
 bool holds_a_grant(const core::Policy& policy, std::string_view directory) {
-  if (is_granted(policy, directory)) return true;
+  if (std::ranges::binary_search(policy.files, directory, {}, base_of)) return true;
   const std::string below = std::string(directory) + '/';
   const auto first = std::ranges::lower_bound(policy.files, std::string_view(below), {}, base_of);
   return first != policy.files.end() && base_of(*first).starts_with(below);

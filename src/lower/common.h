@@ -56,7 +56,8 @@ using GeneratedFiles = std::array<GeneratedFile, 7>;
 // Notes that hold for every target: what the author accepted, named or opened wide.
 [[nodiscard]] std::vector<std::string> policy_notes(const Input& input);
 
-// True if the policy grants this very path, with whatever rights.
+// True if the policy grants this very path, with whatever rights. Some entries of a directory are
+// not the directory: a pattern does not open what stays hidden in it.
 [[nodiscard]] bool is_granted(const core::Policy& policy, std::string_view path);
 // True if it grants the directory or something below it.
 [[nodiscard]] bool holds_a_grant(const core::Policy& policy, std::string_view directory);

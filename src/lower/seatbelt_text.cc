@@ -76,9 +76,12 @@ std::string entries_regex(std::string_view base, std::string_view glob) {
   std::string out = "^";
   if (base != "/") out += escape_regex(base);
   out += '/';
-  for (const char c : glob) {
+  for (std::size_t i = 0; i < glob.size(); ++i) {
+    const char c = glob[i];
     if (c == '*') {
-      out += "[^/]*";
+      // At the start it matches no hidden file, as in a shell.
+      const bool may_be_empty = glob.size() > 1 && glob[1] != '.';
+      out += i > 0 ? "[^/]*" : may_be_empty ? "([^/.][^/]*)?" : "[^/.][^/]*";
     } else {
       append_escaped(out, c);
     }

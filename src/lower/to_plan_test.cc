@@ -71,6 +71,19 @@ TEST(Plan, MasksCredentialsAndNamesProtectedFilesOfWritableGrants) {
   EXPECT_TRUE(Lowered("plan", {"fs:read:/w"}).artifact().plan->protected_names.empty());
 }
 
+// The base of a pattern is a directory that it does not grant.
+TEST(Plan, APatternInAHiddenDirectoryDoesNotOpenIt) {
+  const std::string outer = "fs:read:/home/u/.config/**";
+  const auto has_mask = [&](const std::string& inner) {
+    const Lowered plan("plan", {outer, inner});
+    return std::ranges::any_of(plan.artifact().plan->mounts, [](const PlanMount& mount) {
+      return mount.kind == PlanMount::Kind::mask && mount.target == "/home/u/.config/gh";
+    });
+  };
+  EXPECT_TRUE(has_mask("fs:read:/home/u/.config/gh/*.md"));
+  EXPECT_FALSE(has_mask("fs:read:/home/u/.config/gh/**"));
+}
+
 TEST(Plan, ListenersFollowTheDeclaredPorts) {
   const Lowered plan("plan", {"net:connect:a.example:443", "net:connect:b.example:443",
                               "net:connect:c.example:80", "net:listen:9000"});

@@ -44,4 +44,13 @@ std::expected<sys::Fd, Refusal> find_beside(const Beside& program) {
   return file;
 }
 
+std::vector<std::string> own_programs() {
+  constexpr std::string_view names[] = {"capgate-broker", "capgate-broker-tls", "capgate-store",
+                                        "capgate-unpack"};
+  std::vector<std::string> out{read_link(AT_FDCWD, "/proc/self/exe")};
+  const std::string directory(parent_of(out.front()));
+  for (const std::string_view name : names) out.push_back(format("{}/{}", directory, name));
+  return out;
+}
+
 }  // namespace capgate::sandbox

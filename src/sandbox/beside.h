@@ -4,7 +4,9 @@
 #pragma once
 
 #include <expected>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "sandbox/host_path.h"
 #include "sys/fd.h"
@@ -20,5 +22,8 @@ struct Beside {
 // The file in the directory of the running program, opened (O_PATH): regular, and nobody else than
 // capgate's owner can write it.
 [[nodiscard]] std::expected<sys::Fd, Refusal> find_beside(const Beside& program);
+
+// capgate itself, and every program that is looked for beside it, there or not.
+[[nodiscard]] std::vector<std::string> own_programs();
 
 }  // namespace capgate::sandbox

@@ -26,6 +26,13 @@ namespace capgate::sandbox {
 
 struct Trust;
 
+// Files inside writable grants that the server must not change (policy_place.h), by their names in
+// the granted directories.
+struct KeptPlaces {
+  std::vector<std::string> read_only;
+  std::vector<std::string> missing;
+};
+
 // Who starts the sandbox, and where from.
 struct Launcher {
   Caller caller;
@@ -36,6 +43,7 @@ struct Launcher {
   std::string state = {};           // --profile: a directory of the host that is HOME inside
   std::string package = {};         // an installed package: read-only at package_place
   const Trust* trust = nullptr;     // only where something is sealed
+  KeptPlaces kept = {};
 };
 
 // A fixed place, whatever the store is called: nothing of the host is ever granted there, entry

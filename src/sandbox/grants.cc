@@ -50,10 +50,39 @@ std::string_view together(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+Grants::Grants(const lower::Plan& plan, const Holes& holes, bool makes_missing_files)
+    : plan_(plan), holes_(holes), makes_missing_files_(makes_missing_files) {
+  if (const std::string* home = holes.variable("HOME")) {
+    homes_.front() = home->substr(home->find('=') + 1);
+    homes_.back() = real_path(homes_.front());
+  }
+}
+
 bool Grants::is_masked(const std::string& path) const {
   return std::ranges::any_of(plan_.mounts, [&](const PlanMount& mount) {
     return mount.kind == PlanMount::Kind::mask && holes_.filled(mount.target) == path;
   });
+}
+
+// What a grant of the directory would hide, a glob does not open either.
+bool Grants::stays_hidden(const std::string& path) const {
+  const std::string_view directory = parent_of(path);
+  if (is_masked(path) || contains(plan_.hidden_names, path.substr(directory.size() + 1))) {
+    return true;
+  }
+  return std::ranges::any_of(homes_, [&](const std::string& home) {
+    const core::CredentialPath* entry = core::credential_at(path, home);
+    return entry != nullptr && entry != core::credential_at(directory, home);
+  });
+}
+
+// What a writable grant of the directory would protect, a glob does not open for writing either.
+bool Grants::stays_as_it_is(const std::string& path) const {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return contains(plan_.protected_names, name) ||
+         std::ranges::any_of(homes_, [&](const std::string& home) {
+           return core::startup_at(path, home) != nullptr;
+         });
 }
 
 std::expected<void, Refusal> Grants::read() {
@@ -67,6 +96,25 @@ std::expected<void, Refusal> Grants::read() {
       if (auto done = read_grant(path, rights_named(mount.detail), mount.directory); !done) {
         return done;
       }
+    }
+  }
+  return refuse_grants_in_masks();
+}
+
+// The cover over a hidden directory has no place for a mount.
+Grants::Done Grants::refuse_grants_in_masks() const {
+  for (const PlanMount& mount : plan_.mounts) {
+    if (mount.kind != PlanMount::Kind::mask) continue;
+    const std::string mask = holes_.filled(mount.target);
+    const auto below = by_path.lower_bound(mask + '/');
+    if (below == by_path.end() || !core::is_at_or_below(below->first, mask)) continue;
+    for (std::string_view above = parent_of(mask); !above.empty(); above = parent_of(above)) {
+      if (!has(above)) continue;
+      return std::unexpected(
+          Refusal{.message = format("{} lies in {}, which stays hidden in the grant of {}",
+                                    escape_for_terminal(below->first), escape_for_terminal(mask),
+                                    escape_for_terminal(above)),
+                  .help = "grant that directory as well, or less than the directory around it"});
     }
   }
   return {};
@@ -149,8 +197,7 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
   std::ranges::sort(names);
   for (const std::string& name : names) {
     const std::string full = format("{}/{}", opened->resolved, name);
-    // What a grant of the directory would hide, a glob does not open either.
-    if (is_masked(full) || contains(plan_.hidden_names, name)) {
+    if (stays_hidden(full)) {
       notes.push_back(format("fs: {} matches, but stays hidden: name it to grant it",
                              escape_for_terminal(full)));
       continue;
@@ -163,8 +210,13 @@ Grants::Done Grants::read_entries(const std::string& pattern, std::string_view r
                              escape_for_terminal(format("{}/{}", directory, name))));
       continue;
     }
+    const bool keeps = rights != "read" && stays_as_it_is(full);
+    if (keeps) {
+      notes.push_back(format("fs: {} matches, but stays read-only: name it to grant it",
+                             escape_for_terminal(full)));
+    }
     globbed[pattern].push_back(entry->resolved);
-    if (auto done = keep_grant(*std::move(entry), rights); !done) return done;
+    if (auto done = keep_grant(*std::move(entry), keeps ? "read" : rights); !done) return done;
   }
   notes.push_back(format("fs: {} stands for {} entries; later ones are not covered",
                          escape_for_terminal(pattern), names.size()));
@@ -177,6 +229,13 @@ bool Grants::any_at_or_below(const std::string& directory) const {
          (below != by_path.end() && core::is_at_or_below(below->first, directory));
 }
 
+bool Grants::is_held_back(std::string_view path, std::string_view above) const {
+  return has_held_name(path.substr(above.size())) ||
+         std::ranges::any_of(homes_, [&](const std::string& home) {
+           return core::is_held_back(path, above, home);
+         });
+}
+
 bool Grants::is_covered(std::string_view path, const Grant& grant) const {
   for (std::string_view above = parent_of(path); !above.empty(); above = parent_of(above)) {
     const auto found = by_path.find(above);
@@ -185,8 +244,9 @@ bool Grants::is_covered(std::string_view path, const Grant& grant) const {
     if (!wider.writable) return !grant.writable;
     // A weaker one, such as fs:create, covers nothing but its like.
     if (wider.rights != "write" && wider.rights != grant.rights) return false;
-    // What stays as it is inside a grant is opened by its own grant only.
-    return !has_held_name(path.substr(above.size()));
+    // What is hidden or stays as it is inside a grant is opened by its own grant only, as far as
+    // that goes: a grant to read it does not let the one above write it.
+    return !is_held_back(path, above);
   }
   return false;
 }

@@ -9,6 +9,7 @@
 // mounted on top of it with less.
 #pragma once
 
+#include <array>
 #include <expected>
 #include <map>
 #include <string>
@@ -30,8 +31,7 @@ struct Grant {
 
 class Grants {
  public:
-  Grants(const lower::Plan& plan, const Holes& holes, bool makes_missing_files)
-      : plan_(plan), holes_(holes), makes_missing_files_(makes_missing_files) {}
+  Grants(const lower::Plan& plan, const Holes& holes, bool makes_missing_files);
 
   [[nodiscard]] std::expected<void, Refusal> read();
 
@@ -56,10 +56,15 @@ class Grants {
   bool make_empty_file(const std::string& path);
   Done read_entries(const std::string& pattern, std::string_view rights);
   [[nodiscard]] bool is_masked(const std::string& path) const;
+  [[nodiscard]] bool stays_hidden(const std::string& path) const;
+  [[nodiscard]] bool stays_as_it_is(const std::string& path) const;
+  [[nodiscard]] bool is_held_back(std::string_view path, std::string_view above) const;
+  [[nodiscard]] Done refuse_grants_in_masks() const;
 
   const lower::Plan& plan_;
   const Holes& holes_;
   bool makes_missing_files_;
+  std::array<std::string, 2> homes_;  // as the caller names it, and without links
 };
 
 }  // namespace capgate::sandbox

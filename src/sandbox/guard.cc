@@ -61,6 +61,7 @@ std::optional<std::vector<std::pair<std::string, unsigned char>>> list(int direc
 Guard::Guard(const Parts& parts)
     : plan_(parts.plan),
       grants_(parts.grants),
+      kept_(parts.launcher.kept),
       homes_{parts.launcher.caller.home, real_path(parts.launcher.caller.home)},
       directories_left_(most_directories),
       mounts_left_(most_mounts),
@@ -75,7 +76,7 @@ Guard::Guard(const Parts& parts)
 }
 
 void Guard::keep_safe(const std::string& path, const Grant& grant) {
-  if (!grant.path.identity.is_directory()) return;
+  if (!grant.path.identity.is_directory()) return keep_file(path, grant);
   if (!grant.path.links.empty() || homes_.front() != homes_.back()) find_renamed_masks(path);
   HeldNames& names = bound_.watched.names;
   const HeldNames::Role role = names.with(names.role_of(path), extra_names(path, grant));
@@ -96,23 +97,34 @@ std::string Guard::mounted_above(const std::string& path) const {
   return above.empty() ? path : above;
 }
 
-// Credentials, and files that a session runs: known by where they are, not by their names alone.
+// Credentials, files that a session runs, configurations of clients and programs of capgate: known
+// by where they are, not by their names alone.
 Guard::Extra Guard::extra_names(const std::string& path, const Grant& grant) {
   Extra out;
-  const auto below = [&](const std::string& other) { return other.substr(path.size() + 1); };
-  for (const std::string& mask : masks_) {
-    if (mask != path && core::is_at_or_below(mask, path)) {
-      out.emplace_back(below(mask), Treatment::hide);
+  const auto add = [&](const std::string& other, Treatment treatment) {
+    if (other != path && core::is_at_or_below(other, path)) {
+      out.emplace_back(other.substr(path.size() + 1), treatment);
+    }
+  };
+  if (grant.writable) {
+    for (const std::string& home : homes_) {
+      for (const core::ReadOnlyPath& startup : core::startup_below(path, home)) {
+        add(startup.path, Treatment::hold);
+      }
+      if (home == homes_.back()) break;
+    }
+    for (const auto* places : {&kept_.read_only, &kept_.missing}) {
+      for (const std::string& place : *places) add(place, Treatment::hold);
     }
   }
-  if (!grant.writable) return out;
-  for (const std::string& home : homes_) {
-    for (const core::ReadOnlyPath& startup : core::startup_below(path, home)) {
-      out.emplace_back(below(startup.path), Treatment::hold);
-    }
-    if (home == homes_.back()) break;
-  }
+  for (const std::string& mask : masks_) add(mask, Treatment::hide);
   return out;
+}
+
+// One entry of a glob.
+void Guard::keep_file(const std::string& path, const Grant& grant) {
+  if (!grant.writable || !contains(kept_.read_only, path)) return;
+  tree_.pin(path, grant.path.identity, MOUNT_ATTR_RDONLY);
 }
 
 // The Plan knows credentials by the names that grant and home directory have in the policy. Where a
@@ -215,11 +227,8 @@ void Guard::hold(const Walk& walk, const std::string& path) {
   if (!walk.grant.writable || grants_.may_write(path)) return;
   const auto identity = identify(path);
   if (!identity) return;
-  if (identity->type == S_IFLNK) {
-    leave(path, *identity);
-    return tell_link(path);
-  }
   if (!may_mount(path, *identity)) return;
+  if (identity->type == S_IFLNK) tell_link(path);
   pin_ancestors(walk, path);
   tree_.pin(path, *identity, MOUNT_ATTR_RDONLY);
   bound_.watched.held[path] = {.root = walk.root, .is_hidden = false};

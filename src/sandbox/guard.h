@@ -56,10 +56,12 @@ class Guard {
   [[nodiscard]] bool may_mount(const std::string& path, const Identity& identity);
   void pin_ancestors(const Walk& walk, std::string_view path);
   void leave(const std::string& path, const Identity& identity);
+  void keep_file(const std::string& path, const Grant& grant);
   void tell_link(const std::string& path);
 
   const lower::Plan& plan_;
   const Grants& grants_;
+  const KeptPlaces& kept_;
   std::array<std::string, 2> homes_;  // as the caller names it, and without links
   std::vector<std::string> masks_;
   std::size_t directories_left_;

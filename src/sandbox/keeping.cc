@@ -307,7 +307,6 @@ void Keeping::restore(const std::string& path, const HeldEntry& entry) {
     watched_.held.erase(path);
     return;
   }
-  if (seen->type == S_IFLNK) return;
   mount_ancestors(path, entry.root);
   pin(path, MOUNT_ATTR_RDONLY);
   tell(Kept::Kind::read_only_again, path);

@@ -1,11 +1,8 @@
 #include "sandbox/policy_place.h"
 
-#include <fcntl.h>
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <deque>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -13,92 +10,23 @@
 #include "base/ranges.h"
 #include "base/text.h"
 #include "sandbox/holes.h"
+#include "sandbox/ways.h"
 
 namespace capgate::sandbox {
 namespace {
 
 using Kind = lower::PlanMount::Kind;
 
-constexpr int most_links = 40;
 constexpr std::string_view keep_apart =
     "keep it outside of what the server can write, or grant less";
-
-bool is_same(const Identity& a, const Identity& b) {
-  return a.device == b.device && a.inode == b.inode;
-}
+constexpr std::string_view name_another =
+    "grant another file: what this one says runs outside of every sandbox";
 
 bool is_writing(const lower::PlanMount& mount) {
   const bool is_grant = mount.kind == Kind::bind || mount.kind == Kind::entries;
   return is_grant && mount.origins != nullptr &&
          (mount.detail == "write" || mount.detail == "create" || mount.detail == "delete");
 }
-
-// One component of a path: what it is called in which directory, and what it is, if it is there.
-struct Step {
-  Identity directory;
-  std::string name;
-  std::string path;
-  std::optional<Identity> identity;
-};
-using Way = std::vector<Step>;  // from the root, without links but for a last one
-
-// The places have most of their ways in common, so each component is looked at once.
-class Ways {
- public:
-  // Every way that is taken to the file: one for each link on it, and the one to the file itself,
-  // or to the first component that is not there.
-  std::vector<Way> to(const std::string& path) {
-    std::vector<Way> ways;
-    const std::optional<Identity> root = look("/");
-    if (!root) return ways;
-    std::deque<std::string> rest = parts_of(path);
-    Way way;
-    int links = 0;
-    while (!rest.empty()) {
-      const std::string name = std::move(rest.front());
-      rest.pop_front();
-      if (name.empty() || name == ".") continue;
-      if (name == "..") {
-        if (!way.empty()) way.pop_back();
-        continue;
-      }
-      const std::string at = format("{}/{}", way.empty() ? "" : way.back().path, name);
-      const std::optional<Identity> identity = look(at);
-      way.push_back({.directory = way.empty() ? *root : way.back().identity.value_or(*root),
-                     .name = name,
-                     .path = at,
-                     .identity = identity});
-      if (!identity) break;
-      if (identity->type != S_IFLNK) continue;
-      ways.push_back(way);
-      way.pop_back();
-      const std::string target = read_link(AT_FDCWD, at);
-      if (++links > most_links || target.empty()) break;
-      if (target.starts_with('/')) way.clear();
-      const std::deque<std::string> more = parts_of(target);
-      rest.insert(rest.begin(), more.begin(), more.end());
-    }
-    ways.push_back(std::move(way));
-    return ways;
-  }
-
-  std::optional<Identity> look(const std::string& path) {
-    const auto [known, is_new] = seen_.try_emplace(path);
-    if (is_new) {
-      if (const auto identity = identify(path)) known->second = *identity;
-    }
-    return known->second;
-  }
-
- private:
-  static std::deque<std::string> parts_of(const std::string& path) {
-    std::deque<std::string> out;
-    for (const std::string_view part : EachPart(path, '/')) out.emplace_back(part);
-    return out;
-  }
-
-  std::map<std::string, std::optional<Identity>> seen_;
-};
 
 // Something of the host that the server can write, and how it came to that.
 struct Writable {
@@ -112,6 +40,15 @@ struct Entries {
   std::vector<Way> ways;  // to it
   std::string pattern;
   std::string words;
+};
+
+// How the server can change something on the way to a place.
+struct Hit {
+  std::string words;  // as above
+  std::string at;     // what it can change, by the name that the grant's directory gives it
+  bool exists = true;
+  bool is_named = false;  // the grant is for this very file
+  bool is_home = false;   // HOME of a profile, no grant
 };
 
 // What the server can change on the host, and what stays hidden in it.
@@ -140,9 +77,18 @@ class Reach {
   [[nodiscard]] std::string find(const std::string& path) {
     const std::vector<Way> ways = ways_.to(path);
     for (const Way& way : ways) {
-      if (std::string words = find_above(way); !words.empty()) return words;
+      if (const auto hit = find_above(way)) return hit->words;
     }
     return ways.empty() ? "" : find_inside(ways.back());
+  }
+
+  // Everything on the ways to a file that the server could change: the links, and the file.
+  [[nodiscard]] std::vector<Hit> find_all(const std::string& path) {
+    std::vector<Hit> out;
+    for (const Way& way : ways_.to(path)) {
+      if (auto hit = find_above(way)) out.push_back(*std::move(hit));
+    }
+    return out;
   }
 
   // What would hide the place, were it there; empty: nothing.
@@ -179,17 +125,33 @@ class Reach {
   }
 
   // The innermost of what is hidden and what is writable decides.
-  [[nodiscard]] std::string find_above(const Way& way) const {
+  [[nodiscard]] std::optional<Hit> find_above(const Way& way) const {
     for (auto step = way.rbegin(); step != way.rend(); ++step) {
-      if (is_masked(*step)) return "";
+      if (is_masked(*step)) return std::nullopt;
+      const bool is_end = step == way.rbegin();
       for (const Writable& each : writable_) {
-        if (!each.ways.empty() && is_end_of(each.ways.back(), *step)) return each.words;
+        if (each.ways.empty() || !is_end_of(each.ways.back(), *step)) continue;
+        return Hit{.words = each.words,
+                   .at = each.ways.back().back().path + after(way, step),
+                   .exists = way.back().identity.has_value(),
+                   .is_named = is_end && each.is_grant,
+                   .is_home = !each.is_grant};
       }
       for (const Entries& each : entries_) {
-        if (matches(each, *step)) return each.words;
+        if (!matches(each, *step)) continue;
+        return Hit{.words = each.words,
+                   .at = step->path + after(way, step),
+                   .exists = way.back().identity.has_value()};
       }
     }
-    return "";
+    return std::nullopt;
+  }
+
+  // What follows a step of a way: "/a/b".
+  static std::string after(const Way& way, Way::const_reverse_iterator step) {
+    std::string out;
+    for (auto next = step.base(); next != way.end(); ++next) out += format("/{}", next->name);
+    return out + way.back().rest;
   }
 
   // What is granted inside of a place that is a directory. A HOME lies in no such place, but for
@@ -198,8 +160,9 @@ class Reach {
     const std::optional<Identity> end = place.empty() ? std::nullopt : place.back().identity;
     if (!end || !end->is_directory()) return "";
     const auto leads_in = [&](const Way& way) {
-      return std::ranges::any_of(
-          way, [&](const Step& step) { return step.identity && is_same(*step.identity, *end); });
+      return std::ranges::any_of(way, [&](const Step& step) {
+        return step.identity && is_same_file(*step.identity, *end);
+      });
     };
     for (const Writable& each : writable_) {
       if (each.is_grant && std::ranges::any_of(each.ways, leads_in)) return each.words;
@@ -212,20 +175,20 @@ class Reach {
 
   [[nodiscard]] bool is_masked(const Step& step) const {
     return step.identity && std::ranges::any_of(masked_, [&](const Identity& each) {
-             return is_same(each, *step.identity);
+             return is_same_file(each, *step.identity);
            });
   }
   // A file that is granted and not there is made before the server starts.
   static bool is_end_of(const Way& way, const Step& step) {
     if (way.empty()) return false;
     const Step& end = way.back();
-    if (end.identity && step.identity) return is_same(*end.identity, *step.identity);
-    return !end.identity && !step.identity && is_same(end.directory, step.directory) &&
+    if (end.identity && step.identity) return is_same_file(*end.identity, *step.identity);
+    return !end.identity && !step.identity && is_same_file(end.directory, step.directory) &&
            end.name == step.name;
   }
   // A pattern stands for what is there now.
   static bool matches(const Entries& entries, const Step& step) {
-    return step.identity && is_same(entries.directory, step.directory) &&
+    return step.identity && is_same_file(entries.directory, step.directory) &&
            ::fnmatch(entries.pattern.c_str(), step.name.c_str(), FNM_PERIOD) == 0;
   }
 
@@ -241,38 +204,82 @@ std::string help_to_make(const std::vector<std::string>& directories) {
                 escape_for_terminal(join(directories, " ")));
 }
 
+std::string writable_words(const PolicyPlace& place, std::string_view words) {
+  return format("{} {}, and the server could write it: {}", escape_for_terminal(place.path),
+                place.role, words);
+}
+
+// What of a place a read-only mount keeps as it is; a refusal where no mount can.
+std::expected<void, Refusal> keep_read_only(const PolicyPlace& place, const std::vector<Hit>& hits,
+                                            KeptPlaces& kept) {
+  for (const Hit& hit : hits) {
+    if (hit.is_named && place.may_be_named != nullptr && place.may_be_named(place.path)) continue;
+    if (hit.is_named || hit.is_home || (!hit.exists && !place.may_be_missing)) {
+      return std::unexpected(
+          Refusal{.message = writable_words(place, hit.words),
+                  .help = std::string(hit.is_named ? name_another : keep_apart)});
+    }
+    std::vector<std::string>& list = hit.exists ? kept.read_only : kept.missing;
+    if (!contains(list, hit.at)) list.push_back(hit.at);
+  }
+  return {};
+}
+
+// Places that must not be writable at all. Those that would be hidden, were they there, are told
+// together.
+class Apart {
+ public:
+  explicit Apart(Reach& reach) : reach_(reach) {}
+
+  std::expected<void, Refusal> check(const PolicyPlace& place, const std::string& full) {
+    const std::string words = reach_.find(full);
+    if (words.empty()) return {};
+    std::string message = writable_words(place, words);
+    std::string mask = reach_.find_missing_mask(full);
+    if (mask.empty()) {
+      return std::unexpected(
+          Refusal{.message = std::move(message), .help = std::string(keep_apart)});
+    }
+    if (first_.empty()) first_ = std::move(message);
+    if (!contains(to_make_, mask)) to_make_.push_back(std::move(mask));
+    return {};
+  }
+
+  [[nodiscard]] std::expected<void, Refusal> result() const {
+    if (first_.empty()) return {};
+    return std::unexpected(Refusal{.message = first_, .help = help_to_make(to_make_)});
+  }
+
+ private:
+  Reach& reach_;
+  std::string first_;
+  std::vector<std::string> to_make_;
+};
+
 }  // namespace
 
 bool grants_writing(const lower::Plan& plan) {
   return std::ranges::any_of(plan.mounts, is_writing);
 }
 
-std::expected<void, Refusal> check_policy_places(const std::vector<PolicyPlace>& places,
-                                                 const lower::Plan& plan,
-                                                 const Launcher& launcher) {
-  if (places.empty()) return {};
+std::expected<KeptPlaces, Refusal> check_policy_places(const std::vector<PolicyPlace>& places,
+                                                       const lower::Plan& plan,
+                                                       const Launcher& launcher) {
+  KeptPlaces kept;
+  if (places.empty()) return kept;
   Reach reach(plan, launcher);
-  if (reach.is_empty()) return {};
-  std::string first;
-  std::vector<std::string> to_make;
+  if (reach.is_empty()) return kept;
+  Apart apart(reach);
   for (const PolicyPlace& place : places) {
     const std::string full = place.path.starts_with('/')
                                  ? place.path
                                  : format("{}/{}", launcher.caller.directory, place.path);
-    const std::string words = reach.find(full);
-    if (words.empty()) continue;
-    std::string message = format("{} {}, and the server could write it: {}",
-                                 escape_for_terminal(place.path), place.role, words);
-    std::string mask = reach.find_missing_mask(full);
-    if (mask.empty()) {
-      return std::unexpected(
-          Refusal{.message = std::move(message), .help = std::string(keep_apart)});
-    }
-    if (first.empty()) first = std::move(message);
-    if (!contains(to_make, mask)) to_make.push_back(std::move(mask));
+    auto checked = place.is_read_only ? keep_read_only(place, reach.find_all(full), kept)
+                                      : apart.check(place, full);
+    if (!checked) return std::unexpected(std::move(checked).error());
   }
-  if (first.empty()) return {};
-  return std::unexpected(Refusal{.message = std::move(first), .help = help_to_make(to_make)});
+  if (auto result = apart.result(); !result) return std::unexpected(std::move(result).error());
+  return kept;
 }
 
 }  // namespace capgate::sandbox

@@ -203,6 +203,97 @@ TEST_F(PolicyPlace, TheStateDirectoryIsWritable) {
   EXPECT_EQ(refused(directory_.path("state/approved/y.json")), "");
 }
 
+// ---- files that a read-only mount keeps ---------------------------------------------------------
+
+class ReadOnlyPlace : public PolicyPlace {
+ protected:
+  static bool yes(const std::string& /*path*/) { return true; }
+
+  // What is kept, each with a sign of how; a refusal is its help.
+  std::vector<std::string> kept(sandbox::PolicyPlace place) {
+    place.is_read_only = true;
+    const auto checked = check_policy_places({place}, plan_, launcher_);
+    if (!checked) return {checked.error().help};
+    std::vector<std::string> out;
+    const std::size_t root = directory_.path("").size();
+    for (const std::string& path : checked->read_only) out.push_back("=" + path.substr(root));
+    for (const std::string& path : checked->missing) out.push_back("?" + path.substr(root));
+    return out;
+  }
+  using Kept = std::vector<std::string>;
+};
+
+TEST_F(ReadOnlyPlace, LiesInsideAGrantOrIsNoneOfItsBusiness) {
+  const std::string file = directory_.file("work/sub/mcp.json", "{}");
+  EXPECT_EQ(kept({.path = file}), Kept{});
+  grant("work", "read");
+  EXPECT_EQ(kept({.path = file}), Kept{});
+  grant("work", "delete");
+  EXPECT_EQ(kept({.path = file}), Kept{"=work/sub/mcp.json"});
+  EXPECT_EQ(kept({.path = "sub/mcp.json"}), Kept{"=work/sub/mcp.json"});
+  EXPECT_EQ(kept({.path = directory_.file("safe/mcp.json", "{}")}), Kept{});
+}
+
+TEST_F(ReadOnlyPlace, HasTheNameThatTheGrantGivesIt) {
+  directory_.file("work/sub/mcp.json", "{}");
+  grant("work", "write");
+  EXPECT_EQ(kept({.path = "/proc/self/root" + directory_.path("work/sub/mcp.json")}),
+            Kept{"=work/sub/mcp.json"});
+}
+
+TEST_F(ReadOnlyPlace, EveryLinkOnTheWayIsOneToo) {
+  directory_.file("work/real.json", "{}");
+  grant("work", "write");
+  EXPECT_EQ(kept({.path = directory_.link("safe/mcp.json", directory_.path("work/real.json"))}),
+            Kept{"=work/real.json"});
+  EXPECT_EQ(kept({.path = directory_.link("work/mcp.json", "real.json")}),
+            (Kept{"=work/mcp.json", "=work/real.json"}));
+  directory_.link("work/way", "sub");
+  directory_.file("work/sub/x.json", "{}");
+  EXPECT_EQ(kept({.path = directory_.path("work/way/x.json")}),
+            (Kept{"=work/way", "=work/sub/x.json"}));
+}
+
+TEST_F(ReadOnlyPlace, ThatIsNotThereIsWatchedOrRefused) {
+  grant("work", "write");
+  const std::string path = directory_.path("work/none/at/all.json");
+  EXPECT_EQ(kept({.path = path, .may_be_missing = true}), Kept{"?work/none/at/all.json"});
+  EXPECT_TRUE(kept({.path = path}).front().starts_with("keep it outside"));
+  EXPECT_EQ(kept({.path = directory_.path("safe/none")}), Kept{});
+}
+
+TEST_F(ReadOnlyPlace, NoMountKeepsWhatAGrantNames) {
+  const std::string file = directory_.file("work/mcp.json", "{}");
+  grant("work/mcp.json", "write");
+  EXPECT_TRUE(kept({.path = file}).front().starts_with("grant another file"));
+  EXPECT_EQ(kept({.path = file, .may_be_named = yes}), Kept{});
+  // One that would be made for the server.
+  grant("work/new.json", "write");
+  EXPECT_TRUE(kept({.path = directory_.path("work/new.json"), .may_be_missing = true})
+                  .front()
+                  .starts_with("grant another file"));
+}
+
+TEST_F(ReadOnlyPlace, APatternDoesNotNameIt) {
+  const std::string file = directory_.file("work/mcp.json", "{}");
+  grant("work/*.json", "write", Kind::entries);
+  EXPECT_EQ(kept({.path = file, .may_be_named = yes}), Kept{"=work/mcp.json"});
+}
+
+TEST_F(ReadOnlyPlace, WhatIsHiddenNeedsNoMount) {
+  const std::string file = directory_.file("work/.cursor/mcp.json", "{}");
+  grant("work", "write");
+  grant("work/.cursor", "", Kind::mask);
+  EXPECT_EQ(kept({.path = file}), Kept{});
+}
+
+TEST_F(ReadOnlyPlace, InTheHomeOfAServerThereIsNoMount) {
+  launcher_.state = directory_.directory("state/x/home");
+  EXPECT_TRUE(kept({.path = directory_.file("state/x/home/mcp.json", "{}")})
+                  .front()
+                  .starts_with("keep it outside"));
+}
+
 TEST_F(PolicyPlace, AnotherNameOfTheSameDirectoryCounts) {
   directory_.file("work/m.json", "{}");
   grant("work", "write");

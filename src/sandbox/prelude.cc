@@ -96,9 +96,7 @@ std::expected<Prepared, Refusal> prepare(Session& session) {
   const lower::Plan& plan = *session.artifact.plan;
   Launcher launcher = launcher_of(session);
   // Before anything is done that a policy asks for: `cmd:` of a secret starts a program out here.
-  if (auto checked = check_policy_places(session.policy_places, plan, launcher); !checked) {
-    return std::unexpected(std::move(checked).error());
-  }
+  launcher.kept = TRY(check_policy_places(session.policy_places, plan, launcher));
   if (has_secrets(plan)) {
     if (auto hidden = hide_memory(); !hidden) return std::unexpected(std::move(hidden).error());
   }

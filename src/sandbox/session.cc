@@ -17,6 +17,7 @@
 #include "sandbox/network.h"
 #include "sandbox/prelude.h"
 #include "sandbox/report.h"
+#include "sandbox/sealed_place.h"
 #include "sandbox/sealing.h"
 #include "sandbox/secrets.h"
 #include "sandbox/steps.h"
@@ -233,6 +234,9 @@ std::expected<int, Refusal> bind_and_start(Session& session) {
   if (!plan.seals.empty()) trust = TRY(trust_for(session, launcher));
   if (trust) launcher.trust = &*trust;
   Bound& bound = kept(TRY(sandbox::bind(plan, launcher, session.command)));
+  if (auto checked = check_sealed_files(session.sealed_files, bound, launcher); !checked) {
+    return std::unexpected(std::move(checked).error());
+  }
   name_secrets(bound, secrets);
   bound.capture = make_capture(plan.network, session.proxy_env ? WithProxy::yes : WithProxy::no);
   set_proxy_variables(bound);

@@ -20,6 +20,7 @@ struct Session {
   const lower::Artifact& artifact;  // with a plan
   const lower::Input& input;
   std::vector<PolicyPlace> policy_places;  // what decides plans: not writable by the server
+  std::vector<PolicyPlace> sealed_files;   // what holds sealed values: not readable by the server
   std::vector<std::string> command;
   std::vector<std::string> environment;
   std::vector<secrets::Binding> secrets;  // --secret: names that the plan injects or seals

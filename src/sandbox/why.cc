@@ -127,7 +127,7 @@ class PathAnswer {
     const std::string_view directory = parent_of(target);
     if (!core::is_at_or_below(path, directory) || path == directory) return false;
     const std::string_view name = path.substr(directory.size() + 1);
-    return core::matches_glob(name.substr(0, name.find('/')), target.substr(directory.size() + 1));
+    return core::matches_entry(name.substr(0, name.find('/')), target.substr(directory.size() + 1));
   }
 
   // The innermost one that this host does not have and that would be mounted on top of the rest.
@@ -176,8 +176,10 @@ class PathAnswer {
         return;
       }
     }
+    const bool is_pattern = grant.kind == PlanMount::Kind::entries;
+    const std::size_t base = is_pattern ? parent_of(target).size() : target.size();
     const std::string_view below =
-        std::string_view(seen_.path).substr(std::min(seen_.path.size(), target.size()));
+        std::string_view(seen_.path).substr(std::min(seen_.path.size(), base));
     if (!below.empty() && core::is_held_name(below)) {
       const bool is_hidden = std::ranges::any_of(
           asked_.plan.hidden_names,

@@ -111,11 +111,50 @@ class Hidden(MaskCase):
                             self.reading(self.config("git/credentials")))
         self.assertEqual(seen, ["ENOENT", "ENOENT", "''"])
 
+    def test_a_pattern_hides_what_the_directory_hides(self):
+        """/d/* opens nothing that /d/** does not: names of secrets, and credentials by any name."""
+        names = ["credentials.json", "id_rsa", "secrets.yaml", "terraform.tfstate", ".env", "plain.json"]
+        paths = [self.put(self.in_work(name)) for name in names]
+        seen = {grant: self.attempt(allow(*(f"fs:read:{self.work}/{each}" for each in grant.split())),
+                                    *map(self.reading, paths)) for grant in ("**", "* .*", "*s* .e*")}
+        self.assertEqual(seen["**"], ["''"] * 5 + [repr(SECRET)])
+        self.assertEqual(seen["* .*"], ["ENOENT"] * 5 + [repr(SECRET)])
+        self.assertEqual(seen["*s* .e*"], ["ENOENT"] * 5 + [repr(SECRET)])
+        for path in paths:
+            with open(path, encoding="utf-8") as file:
+                self.assertEqual(file.read(), SECRET, "the control")
+        # Named, they are granted, beside the pattern as well.
+        words = allow(f"fs:read:{self.work}/*", f"fs:read:{paths[1]}")
+        self.assertEqual(self.attempt(words, *map(self.reading, paths[:2])), ["ENOENT", repr(SECRET)])
+
+    def test_a_pattern_in_a_hidden_directory_does_not_open_it(self):
+        self.put(self.config("gh/notes.md"), "plain")
+        pattern = f"fs:read:{self.config('gh')}/*.md"
+        self.assertEqual(self.attempt(allow(pattern), self.reading(self.config("gh/notes.md")),
+                                      self.reading(self.config("gh/hosts.yml"))), ["'plain'", "ENOENT"])
+        said = self.refusal(self.words + allow(pattern))
+        self.assertIn(f"lies in {self.config('gh')}, which stays hidden in the grant of", said)
+
+    def test_a_grant_to_read_them_does_not_let_the_one_above_write(self):
+        path = self.config("gh/hosts.yml")
+        words = allow(f"fs:write:{self.home}/.config/**", f"fs:read:{self.config('gh')}/**")
+        self.assertEqual(self.attempt(words, self.reading(path), f"open({path!r}, 'a')",
+                                      f"os.unlink({path!r})"), [repr(SECRET), "EROFS", "EROFS"])
+
     def test_a_grant_of_their_own_shows_them(self):
         words = self.words + allow(f"fs:read:{self.config('hub')}")
         seen = self.attempt(words, self.reading(self.config("hub")),
                             self.reading(self.config("gh/hosts.yml")))
         self.assertEqual(seen, [repr(SECRET), "ENOENT"])
+
+    def test_a_stronger_grant_below_does_not_uncover_them(self):
+        """The mount of the inner grant lies on top of what was covered in the outer one."""
+        path = self.put(self.config("containers/auth.json"))
+        words = self.words + allow(f"fs:write:{self.home}/.config/containers/**")
+        self.assertEqual(self.attempt(self.words, self.reading(path)), ["''"])
+        seen = self.attempt(words, self.reading(path), f"open({path!r}, 'w')", f"os.unlink({path!r})",
+                            f"open({self.config('containers/other')!r}, 'w') and 1")
+        self.assertEqual(seen, ["''", "EROFS", "EBUSY", "1"])
 
     def test_they_cannot_be_uncovered_from_inside(self):
         words = allow(f"fs:write:{self.home}/.config/**")

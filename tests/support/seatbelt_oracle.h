@@ -70,7 +70,7 @@ class SeatbeltOracle {
     }
     if (!path.starts_with(base + "/")) return false;
     const std::string rest = path.substr(base.size() + 1);
-    return core::matches_glob(rest.substr(0, rest.find('/')), fs.path.glob);
+    return core::matches_entry(rest.substr(0, rest.find('/')), fs.path.glob);
   }
 
   static bool writes(const core::FsCapability& fs) {
