@@ -238,6 +238,7 @@ TEST_F(ProgramTest, AScriptChoosesNoProgramOfTheCallersDirectories) {
   EXPECT_FALSE(find_program({"bin/relative"}, there)) << "it depends on where the caller stands";
   // As those of a virtual environment are.
   EXPECT_TRUE(started("project/bin/server", "#!" + python));
+  directory_.directory("more");
   directory_.link("more/link", directory_.path("project/bin/server"));
   EXPECT_TRUE(find_program({"link"}, caller()));
   EXPECT_TRUE(started("elsewhere/server", "#!/bin/sh"));
