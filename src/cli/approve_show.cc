@@ -40,6 +40,9 @@ std::string shown_start(const clients::Pin& pin) {
   } else {
     out += "Its entry has no command: neither package nor tools are known, nor compared later.\n";
   }
+  if (!pin.interpreter.empty()) {
+    out += format("Its first line has it run by: {}\n", escape_for_terminal(pin.interpreter));
+  }
   if (pin.package) {
     out +=
         format("Its package: {}:{} {}, {}, run by {}\n", pin.package->registry, pin.package->name,

@@ -1,5 +1,8 @@
 #include "cli/caller.h"
 
+#include <unistd.h>
+
+#include <climits>
 #include <cstdlib>
 
 #include "core/path.h"
@@ -10,6 +13,12 @@ namespace capgate::cli {
 std::string variable(const char* name) {
   const char* value = ::getenv(name);
   return value == nullptr ? "" : value;
+}
+
+std::string current_directory() {
+  std::string out(PATH_MAX, '\0');
+  if (::getcwd(out.data(), out.size()) == nullptr) return "/";
+  return out.c_str();
 }
 
 std::string home_directory() {

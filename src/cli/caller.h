@@ -7,6 +7,8 @@ namespace capgate::cli {
 
 [[nodiscard]] std::string variable(const char* name);  // empty if it is not set
 
+[[nodiscard]] std::string current_directory();  // "/" if it is gone
+
 // HOME, if it says something sensible; a server always has a home of its own.
 [[nodiscard]] std::string home_directory();
 

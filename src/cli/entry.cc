@@ -23,7 +23,7 @@ namespace {
 
 using clients::FoundServer;
 
-std::string current_directory() {
+std::string directory_if_known() {
   std::string out(4096, '\0');
   if (::getcwd(out.data(), out.size()) == nullptr) return "";
   out.resize(std::strlen(out.c_str()));
@@ -176,7 +176,7 @@ std::expected<void, int> check_variables(const FoundServer& entry, const Loaded&
 
 clients::Places config_places(const Arguments& arguments) {
   return {.flag = std::string(arguments.value("--config").value_or("")),
-          .directory = current_directory(),
+          .directory = directory_if_known(),
           .config = user_config(),
           .home = home_directory()};
 }

@@ -10,11 +10,13 @@
 #include "base/digest.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/caller.h"
 #include "cli/exit.h"
 #include "cli/package_command.h"
 #include "clients/narrow.h"
 #include "clients/store.h"
 #include "core/merge.h"
+#include "sandbox/program.h"
 #include "text/json.h"
 
 namespace capgate::cli {
@@ -74,7 +76,19 @@ std::expected<std::optional<clients::PinnedPackage>, int> package_of(const Subje
                                 .version = found->version,
                                 .integrity = found->integrity,
                                 .tree = found->tree,
-                                .runtime = clients::runtime_of(*found)};
+                                .runtime = found->runtime};
+}
+
+// What a script says of its interpreter it may say otherwise tomorrow.
+std::string interpreter_of(const Subject& subject) {
+  if (subject.command.empty()) return "";
+  const sandbox::Caller caller{.path = variable("PATH"),
+                               .directory = current_directory(),
+                               .home = subject.loaded.options.home};
+  const auto program = sandbox::find_program(subject.command, caller);
+  if (!program || program->readable.empty() || program->executables.empty()) return "";
+  const std::string& file = program->executables.front();
+  return find_invalid_utf8(file) ? "" : file;
 }
 
 // As it is named if it is not there.
@@ -127,6 +141,7 @@ std::expected<Pin, int> pin_of(const Subject& subject, Output& output) {
   }
   auto package = package_of(subject, output);
   if (!package) return std::unexpected(package.error());
+  std::string interpreter = *package ? "" : interpreter_of(subject);
   return Pin{.server = subject.server,
              .manifest_hash = subject.catalog_text.empty()
                                   ? loaded.manifest.hash
@@ -136,6 +151,7 @@ std::expected<Pin, int> pin_of(const Subject& subject, Output& output) {
              .grants = grants_of(loaded.manifest, home),
              .command = subject.command,
              .package = *std::move(package),
+             .interpreter = std::move(interpreter),
              .protocol = "",
              .tools = {}};
 }
@@ -164,7 +180,10 @@ clients::PinDiff difference(const Pin& approved, const Pin& now, const Subject& 
     known.instructions = approved.instructions;
     known.declares = approved.declares;
   }
-  if (approved.command.empty() || now.command.empty()) known.command = approved.command;
+  if (approved.command.empty() || now.command.empty()) {
+    known.command = approved.command;
+    known.interpreter = approved.interpreter;
+  }
   if (is_open(approved) || is_open(now)) known.package = approved.package;
   clients::PinDiff out = diff(approved, known);
   if (subject.catalog_text.empty() || approved.manifest_hash != now.manifest_hash) return out;

@@ -18,6 +18,7 @@
 #include "cli/pins.h"
 #include "cli/policy_places.h"
 #include "cli/profile.h"
+#include "cli/program_places.h"
 #include "cli/run_engine.h"
 #include "cli/secret_options.h"
 #include "cli/secret_places.h"
@@ -126,6 +127,7 @@ std::vector<std::string> take_limits(std::vector<std::string>& accepted) {
 // written.
 std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const lower::Plan& plan,
                                                  const std::vector<secrets::Binding>& bindings,
+                                                 const std::vector<std::string>& command,
                                                  const Arguments& arguments) {
   std::vector<sandbox::PolicyPlace> out = std::move(chosen.places);
   if (!sandbox::grants_writing(plan) && !arguments.has("--profile")) return out;
@@ -134,6 +136,8 @@ std::vector<sandbox::PolicyPlace> places_to_keep(ChosenPolicy& chosen, const low
                                .directory = config_places(arguments).directory,
                                .home = chosen.loaded.options.home};
   std::ranges::move(secret_places(bindings, caller), std::back_inserter(out));
+  // What it wrote there would be started the next time.
+  std::ranges::move(program_places(command, caller, "is what is started"), std::back_inserter(out));
   return out;
 }
 
@@ -192,28 +196,28 @@ int run(const Arguments& arguments, Output& output) {
   auto sealed = sealed_files(*bindings, *artifact->plan);
   sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
-  sandbox::Session session{
-      .artifact = *artifact,
-      .input = input,
-      .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings, arguments),
-      .sealed_files = std::move(sealed),
-      .command = std::move(started->words),
-      .environment = environment(),
-      .secrets = *std::move(bindings),
-      .home = loaded->options.home,
-      .path = path.empty() ? std::string(lower::sandbox_path) : path,
-      .accepted_limits = std::move(accepted_limits),
-      .state = *state,
-      .package = std::move(started->package),
-      .grace = *grace,
-      .report = std::string(arguments.value("--report").value_or("")),
-      .trace = std::string(arguments.value("--trace").value_or("")),
-      .dry_run = arguments.has("--dry-run"),
-      .audit = std::string(arguments.value("--audit").value_or("")),
-      .audit_directory = audit_directory(),
-      .proxy_env = net->proxy_env,
-      .net_limits = net->limits,
-      .lacking = std::move(lacking)};
+  sandbox::Session session{.artifact = *artifact,
+                           .input = input,
+                           .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings,
+                                                           started->words, arguments),
+                           .sealed_files = std::move(sealed),
+                           .command = std::move(started->words),
+                           .environment = environment(),
+                           .secrets = *std::move(bindings),
+                           .home = loaded->options.home,
+                           .path = path.empty() ? std::string(lower::sandbox_path) : path,
+                           .accepted_limits = std::move(accepted_limits),
+                           .state = *state,
+                           .package = std::move(started->package),
+                           .grace = *grace,
+                           .report = std::string(arguments.value("--report").value_or("")),
+                           .trace = std::string(arguments.value("--trace").value_or("")),
+                           .dry_run = arguments.has("--dry-run"),
+                           .audit = std::string(arguments.value("--audit").value_or("")),
+                           .audit_directory = audit_directory(),
+                           .proxy_env = net->proxy_env,
+                           .net_limits = net->limits,
+                           .lacking = std::move(lacking)};
   if (!*engine) return sandbox::run(std::move(session));
   const auto status =
       run_by_engine({.kind = **engine, .arguments = arguments, .loaded = *loaded, .source = source},

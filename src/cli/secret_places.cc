@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/caller.h"
+#include "cli/program_places.h"
 #include "sandbox/host_path.h"
 
 namespace capgate::cli {
@@ -45,38 +46,19 @@ class Collector {
 
   void add_command(const secrets::Binding& binding) {
     const std::string runs = format("runs outside, for the secret {}", binding.name);
-    const std::string& name = binding.command.front();
-    if (name.contains('/')) {
-      put(name, runs);
-    } else {
-      add_path(name, runs);
-    }
-    add_chain(binding.command, runs);
+    std::ranges::move(program_places(binding.command, caller_, runs), std::back_inserter(places_));
+    add_prefixes(binding.command, runs);
     for (std::size_t i = 1; i < binding.command.size(); ++i) {
       add_argument(binding.command[i],
                    format("is an argument of what runs outside, for the secret {}", binding.name));
     }
   }
 
-  // The name in every directory of PATH up to the one that has it: planted in an earlier one, it
-  // would run instead.
-  void add_path(std::string_view name, const std::string& role) {
-    for (const std::string_view directory : EachPart(caller_.path, ':')) {
-      if (!directory.starts_with('/')) continue;  // not searched
-      const std::string full = format("{}/{}", directory, name);
-      put(full, role);
-      if (sandbox::find_program({full}, caller_)) return;
-    }
-  }
-
-  // Scripts and their interpreters, by all their names, with the libraries around an interpreter.
-  void add_chain(const std::vector<std::string>& command, const std::string& role) {
-    const auto program = sandbox::find_program(command, caller_);
-    if (!program) return;  // it does not run now either
-    for (const auto* list : {&program->readable, &program->executables, &program->prefixes}) {
-      for (const std::string& path : *list) put(path, role);
-    }
-    for (const auto& [link, target] : program->links) put(link, role);
+  // The libraries around an interpreter: what is in them runs outside as well.
+  void add_prefixes(const std::vector<std::string>& command, const std::string& role) {
+    const auto program = sandbox::find_program(command, caller_, sandbox::Shebang::any);
+    if (!program) return;
+    for (const std::string& path : program->prefixes) put(path, role);
   }
 
   // "path", "--option=path", "@path", and what looks like one in the text of a `sh -c`.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 
 #include "base/format.h"
 #include "base/ranges.h"
@@ -17,12 +16,6 @@
 
 namespace capgate::cli {
 namespace {
-
-std::string current_directory() {
-  std::string out(PATH_MAX, '\0');
-  if (::getcwd(out.data(), out.size()) == nullptr) return "/";
-  return out.c_str();
-}
 
 bool looks_like_file(const std::string& word) {
   return word.contains('/') || word.contains('.') || ::access(word.c_str(), F_OK) == 0;

@@ -93,7 +93,14 @@ Stored<std::vector<std::string>> start_file(const std::string& directory,
     }
     words = {"node"};
   }
-  if (words.front() == "node" || words.front().ends_with("/node")) words.front() = locked.runtime;
+  // The package's own text says what comes first: it chooses no program of this machine.
+  if (last_part(words.front()) != "node") {
+    return refuse(format("the program {} of {} asks to be run by {}", quoted(file),
+                         print(locked.package), quoted(words.front())),
+                  format("packages of npm are run by {} alone: start it yourself, if you trust it",
+                         escape_for_terminal(locked.runtime)));
+  }
+  words.front() = locked.runtime;
   words.push_back(format("{}/{}", shown_at, file));
   return words;
 }

@@ -1,7 +1,10 @@
 // How an installed package is started.
 //
-//   npm:   the program of its package.json ("bin"), by its `#!` line: node FILE, mostly
+//   npm:   the program of its package.json ("bin"), with the flags of its `#!` line
 //   PyPI:  the function of its entry_points.txt, by launch.py of the tree
+//
+// Always by the runtime that it was installed with (capgate.lock): what a package says of another
+// interpreter is refused.
 #pragma once
 
 #include <string>

@@ -69,6 +69,9 @@ struct Pin {
   std::vector<PinnedGrants> grants;
   std::vector<std::string> command;  // empty: whoever starts it says it
   std::optional<PinnedPackage> package;
+  // The program that the `#!` lines of the command lead to. Of one machine, so a lock has none;
+  // empty: no script, or not pinned.
+  std::string interpreter = {};
   std::string protocol;                          // that it speaks; empty without tools
   std::optional<std::vector<PinnedTool>> tools;  // sorted by name; none: they were not asked for
   // What the server says of itself; clients put it before the model. None: a pin of an earlier

@@ -63,6 +63,9 @@ void diff_package(const Pin& before, const Pin& after, std::vector<TextChange>& 
   add_text("files of the package", a.tree, b.tree, out);
   const bool both_have_runtime = !a.runtime.empty() && !b.runtime.empty();
   if (both_have_runtime) add_text("interpreter of the package", a.runtime, b.runtime, out);
+  if (!before.interpreter.empty()) {  // a lock has none
+    add_text("interpreter of the command", before.interpreter, after.interpreter, out);
+  }
 }
 
 std::vector<GrantsChange> diff_grants(const Pin& before, const Pin& after) {

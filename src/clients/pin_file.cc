@@ -214,8 +214,9 @@ void write_tool(const PinnedTool& tool, JsonWriter& json) {
 
 Read<Pin> read_pin(Value value) {
   static constexpr std::string_view keys[] = {
-      "server", "command", "manifestHash", "policyHash", "policy",       "serverCapabilities",
-      "grants", "package", "protocol",     "tools",      "instructions", "declares"};
+      "server",     "command", "manifestHash", "policyHash", "policy",       "serverCapabilities",
+      "grants",     "package", "protocol",     "tools",      "instructions", "declares",
+      "interpreter"};
   Members members(value, "an entry", keys);
   Pin out{.server = members.text("server"),
           .manifest_hash = members.hash("manifestHash"),
@@ -228,6 +229,10 @@ Read<Pin> read_pin(Value value) {
           .tools = {}};
   if (members.find("instructions")) out.instructions = members.text("instructions");
   if (members.find("declares")) out.declares = members.texts("declares");
+  if (members.find("interpreter")) {
+    out.interpreter = members.text("interpreter");
+    if (out.interpreter.empty()) members.fail("has an empty interpreter");
+  }
   const std::string hash = members.hash("policyHash");
   if (!is_server_name(out.server)) members.fail("has no proper server");
   if (hash != policy_hash(out.policy)) members.fail("has a policyHash that is not of its policy");
@@ -259,6 +264,7 @@ void write_pin(const Pin& pin, JsonWriter& json) {
     if (!package.runtime.empty()) json.key("runtime").string(package.runtime);
     json.end_object();
   }
+  if (!pin.interpreter.empty()) json.key("interpreter").string(pin.interpreter);
   json.key("protocol").string(pin.protocol);
   if (pin.instructions) json.key("instructions").string(*pin.instructions);
   if (pin.declares) write_strings(json.key("declares"), *pin.declares);
@@ -288,10 +294,11 @@ Read<std::vector<Pin>> parse_pins(std::string text) {
   if (!members.problem().empty()) return wrong(members.problem());
   auto pins = read_list<Pin>(*servers, "servers", read_pin, &Pin::server);
   const auto is_of_one_machine = [](const Pin& pin) {
-    return pin.package && !pin.package->runtime.empty();
+    return !pin.interpreter.empty() || (pin.package && !pin.package->runtime.empty());
   };
   if (pins && std::ranges::any_of(*pins, is_of_one_machine)) {
-    return wrong("a package has a runtime, which is that of one machine");
+    return wrong(
+        "a package has a runtime, or a server an interpreter, which is that of one machine");
   }
   return pins;
 }
@@ -299,6 +306,7 @@ Read<std::vector<Pin>> parse_pins(std::string text) {
 std::string print_pins(std::vector<Pin> pins) {
   std::ranges::sort(pins, {}, &Pin::server);
   for (Pin& pin : pins) {
+    pin.interpreter.clear();
     if (pin.package) pin.package->runtime.clear();
   }
   JsonWriter json(JsonWriter::Style::pretty);

@@ -71,11 +71,6 @@ const LockedPackage* find_locked(const Lock& lock, const Package& package) {
   return best;
 }
 
-std::string runtime_of(const LockedPackage& locked) {
-  if (::access(locked.runtime.c_str(), X_OK) == 0) return locked.runtime;
-  return locked.package.registry == Package::Registry::npm ? "node" : "python3";
-}
-
 Stored<std::optional<Installed>> find_installed(const Store& store, const PackageCommand& command) {
   const auto lock = read_lock(store);
   if (!lock) return std::unexpected(lock.error());
@@ -90,9 +85,13 @@ Stored<Installed> find_installed(const Store& store, const PackageCommand& comma
   if (auto done = check_directory(out.directory, locked.package); !done) {
     return std::unexpected(std::move(done).error());
   }
-  LockedPackage present = locked;
-  present.runtime = runtime_of(locked);
-  auto entry = entry_point(out.directory, present, command.executable);
+  // No other one of its name: which one that is, PATH would say.
+  if (::access(locked.runtime.c_str(), X_OK) != 0) {
+    return refuse(format("{} was installed for {}, which is gone", print(locked.package),
+                         escape_for_terminal(locked.runtime)),
+                  reinstall(locked.package));
+  }
+  auto entry = entry_point(out.directory, locked, command.executable);
   if (!entry) return std::unexpected(std::move(entry).error());
   out.command = *std::move(entry);
   out.command.insert(out.command.end(), command.arguments.begin(), command.arguments.end());

@@ -81,9 +81,6 @@ struct Installed {
 // the range; null if there is none.
 [[nodiscard]] const LockedPackage* find_locked(const Lock& lock, const Package& package);
 
-// The interpreter that runs it: that of the install, or another one of its name if it is gone.
-[[nodiscard]] std::string runtime_of(const LockedPackage& locked);
-
 // Null if the lock has no such package; a problem if the lock has it and the tree does not fit.
 // That is looked at in a few calls, whatever the size of the tree: it is a directory of the
 // caller's that nobody else writes, its package has the name and the version of the lock, and its

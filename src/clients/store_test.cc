@@ -346,7 +346,7 @@ TEST_F(EntryPointTest, IsTheProgramOfThePackage) {
   const std::string one = file("dist/one.js", "#!/usr/bin/env node\n");
   const std::string two = file("two.mjs", "import 'x'\n");
   const std::string three = file("three", "#!/usr/bin/env -S node --no-warnings\n");
-  const std::string four = file("four.sh", "#!/bin/sh -e\n");
+  file("four.sh", "#!/bin/sh -e\n");
   EXPECT_EQ(npm(R"("bin": "./dist/one.js")").value(), (Words{"/usr/bin/node", one}));
   EXPECT_EQ(npm(R"("bin": {"x": "dist/one.js"})").value(), (Words{"/usr/bin/node", one}));
   const std::string several = R"("bin": {"x": "dist/one.js", "tool": "two.mjs", "z": "three",
@@ -354,8 +354,25 @@ TEST_F(EntryPointTest, IsTheProgramOfThePackage) {
   EXPECT_EQ(npm(several).value(), (Words{"/usr/bin/node", two}));
   EXPECT_EQ(npm(several, "x").value(), (Words{"/usr/bin/node", one}));
   EXPECT_EQ(npm(several, "z").value(), (Words{"/usr/bin/node", "--no-warnings", three}));
-  EXPECT_EQ(npm(several, "w").value(), (Words{"/bin/sh", "-e", four}));
   EXPECT_TRUE(npm(several, "v").error().help.contains("x, tool, z, w"));
+}
+
+// A package's text chooses no program of the machine, least of all one of the caller's directory.
+TEST_F(EntryPointTest, NoOtherInterpreterThanTheLockedOneIsTaken) {
+  for (const char* line :
+       {"#!bin/python3", "#!/home/me/project/bin/python3", "#!/bin/sh -e", "#!/usr/bin/env python3",
+        "#!/usr/bin/env -S bin/sh -e", "#!node-evil", "#!/home/me/node/evil"}) {
+    file("one.js", std::string(line) + "\n");
+    const auto entry = npm(R"("bin": "one.js")");
+    ASSERT_FALSE(entry.has_value()) << line;
+    EXPECT_TRUE(entry.error().message.contains("asks to be run by")) << entry.error().message;
+    EXPECT_TRUE(entry.error().help.contains("/usr/bin/node alone")) << entry.error().help;
+  }
+  // Any node is the locked one.
+  for (const char* line : {"#!node", "#!bin/node", "#!/home/me/bin/node"}) {
+    const std::string one = file("one.js", std::string(line) + "\n");
+    EXPECT_EQ(npm(R"("bin": "one.js")").value(), (Words{"/usr/bin/node", one})) << line;
+  }
 }
 
 TEST_F(EntryPointTest, HostileOnesAreRefused) {

@@ -83,7 +83,7 @@ bool is_interpreter(std::string_view name) {
 
 class Finder {
  public:
-  explicit Finder(const Caller& caller) : caller_(caller) {}
+  Finder(const Caller& caller, Shebang shebang) : caller_(caller), shebang_(shebang) {}
 
   std::expected<Program, Refusal> find(std::string path, std::vector<std::string> arguments) {
     for (int depth = 0;; ++depth) {
@@ -97,7 +97,8 @@ class Finder {
       if (start.starts_with("#!")) {
         if (depth == most_interpreters) return unreadable(path, ELOOP);
         program_.readable.push_back(real);
-        auto next = interpreter(start, inside_name(path, real), arguments);
+        const Script script{.path = path, .real = real, .inside = inside_name(path, real)};
+        auto next = interpreter(start, script, arguments);
         if (!next) return std::unexpected(std::move(next).error());
         path = *std::move(next);
         continue;
@@ -159,8 +160,37 @@ class Finder {
     return plain_path(path) == path ? path : real;
   }
 
+  struct Script {
+    std::string path;    // as it was named
+    std::string real;    // without links
+    std::string inside;  // as it is named inside
+  };
+
+  static bool is_of_the_system(std::string_view path) {
+    constexpr std::string_view places[] = {"/usr", "/bin", "/sbin", "/nix/store"};
+    return std::ranges::any_of(
+        places, [&](std::string_view place) { return core::is_at_or_below(path, place); });
+  }
+
+  // A relative name depends on where the caller happens to stand.
+  std::expected<void, Refusal> allow_interpreter(const std::string& name,
+                                                 const Script& script) const {
+    if (shebang_ == Shebang::any || !name.contains('/')) return {};
+    const std::string plain = plain_path(name);
+    const bool is_beside = directory_of(plain) == directory_of(script.real) ||
+                           directory_of(plain) == directory_of(plain_path(script.path));
+    if (name.starts_with('/') && (is_of_the_system(plain) || is_beside)) return {};
+    return std::unexpected(Refusal{
+        .message = format("the first line of {} names the interpreter {}, which is neither the "
+                          "system's nor beside it",
+                          escape_for_terminal(script.inside), quoted(name)),
+        .help = format("if it is meant, name it yourself: --allow 'fs:read:{0}' -- INTERPRETER {0}",
+                       escape_for_terminal(script.inside)),
+        .exit_code = 126});
+  }
+
   // "#!/usr/bin/env -S node --flag": the program to run instead; `arguments` become its own.
-  std::expected<std::string, Refusal> interpreter(std::string_view start, const std::string& script,
+  std::expected<std::string, Refusal> interpreter(std::string_view start, const Script& script,
                                                   std::vector<std::string>& arguments) {
     const std::string_view line = trim(start.substr(2, start.find('\n') - 2));
     const std::size_t space = line.find_first_of(" \t");
@@ -177,10 +207,11 @@ class Finder {
       if (rest.starts_with('-') || rest.substr(0, end).contains('=') || rest.empty() ||
           (end != std::string_view::npos && !splits) ||
           (splits && rest.find_first_of("\"'\\$#") != std::string_view::npos)) {
-        return std::unexpected(Refusal{.message = format("{}: {} is not understood",
-                                                         escape_for_terminal(script), quoted(line)),
-                                       .help = "name the interpreter on the command line",
-                                       .exit_code = 126});
+        return std::unexpected(
+            Refusal{.message = format("{}: {} is not understood",
+                                      escape_for_terminal(script.inside), quoted(line)),
+                    .help = "name the interpreter on the command line",
+                    .exit_code = 126});
       }
       name = rest.substr(0, end);
       if (end != std::string_view::npos) {
@@ -193,9 +224,12 @@ class Finder {
     } else if (!rest.empty()) {
       words.emplace_back(rest);  // the kernel passes it as one word
     }
+    if (auto allowed = allow_interpreter(std::string(name), script); !allowed) {
+      return std::unexpected(std::move(allowed).error());
+    }
     std::string file = TRY(look_up(name, caller_.path, caller_));
     words.insert(words.begin(), file);
-    words.push_back(script);
+    words.push_back(script.inside);
     words.insert(words.end(), arguments.begin() + 1, arguments.end());
     arguments = std::move(words);
     return file;
@@ -246,15 +280,16 @@ class Finder {
   }
 
   const Caller& caller_;
+  Shebang shebang_;
   Program program_;
 };
 
 }  // namespace
 
 std::expected<Program, Refusal> find_program(const std::vector<std::string>& command,
-                                             const Caller& caller) {
+                                             const Caller& caller, Shebang shebang) {
   std::string path = TRY(look_up(command.front(), caller.path, caller));
-  return Finder(caller).find(std::move(path), command);
+  return Finder(caller, shebang).find(std::move(path), command);
 }
 
 std::expected<Program, Refusal> find_spawned(const std::string& name, const Caller& caller) {
@@ -265,7 +300,7 @@ std::expected<Program, Refusal> find_spawned(const std::string& name, const Call
             format("exec:spawn:{}: there is no such program in {}", name, lower::sandbox_path),
         .help = "install it, or remove the capability"});
   }
-  Program program = TRY(Finder(caller).find(*std::move(path), {name}));
+  Program program = TRY(Finder(caller, Shebang::trusted_place).find(*std::move(path), {name}));
   // The kernel runs a script before it runs the script's interpreter.
   program.executables.insert(program.executables.end(), program.readable.begin(),
                              program.readable.end());

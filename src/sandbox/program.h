@@ -40,9 +40,17 @@ struct Caller {
   std::string home;
 };
 
+// Whom a `#!` line may name. It is the text of whoever wrote the script: were it free to name any
+// file, a server could have a directory of the caller's opened as that of its interpreter.
+enum class Shebang : unsigned char {
+  trusted_place,  // of the system, found through PATH (env), or beside the script itself
+  any,            // as the kernel has it, for programs that run outside
+};
+
 // Not found is exit code 127, found but not executable 126, as env(1) has it.
-[[nodiscard]] std::expected<Program, Refusal> find_program(const std::vector<std::string>& command,
-                                                           const Caller& caller);
+[[nodiscard]] std::expected<Program, Refusal> find_program(
+    const std::vector<std::string>& command, const Caller& caller,
+    Shebang shebang = Shebang::trusted_place);
 
 // For exec:spawn:NAME: the same for a program of the system, with its helper programs.
 [[nodiscard]] std::expected<Program, Refusal> find_spawned(const std::string& name,

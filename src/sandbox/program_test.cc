@@ -31,13 +31,13 @@ class ProgramTest : public testing::Test {
   // A program that is there, or the failure of the test.
   [[nodiscard]] Program find(const Words& command) const { return find(command, caller()); }
   static Program find(const Words& command, const Caller& caller) {
-    auto found = find_program(command, caller);
+    auto found = find_program(command, caller, Shebang::any);
     EXPECT_TRUE(found) << found.error().message;
     return found ? *std::move(found) : Program{};
   }
 
   [[nodiscard]] Refusal refuse(const Words& command) const {
-    auto found = find_program(command, caller());
+    auto found = find_program(command, caller(), Shebang::any);
     EXPECT_FALSE(found) << found->file;
     return found ? Refusal{.message = "", .help = "", .exit_code = 0} : found.error();
   }
@@ -212,6 +212,39 @@ TEST_F(ProgramTest, AnInterpreterThatIsMissingIsNamed) {
   const Refusal refusal = refuse({"./script"});
   EXPECT_NE(refusal.message.find("/nowhere/tool"), std::string::npos) << refusal.message;
   EXPECT_EQ(refusal.exit_code, 127);
+}
+
+// ---- whom a first line may name
+// ------------------------------------------------------------------
+
+TEST_F(ProgramTest, AScriptChoosesNoProgramOfTheCallersDirectories) {
+  const std::string python = tool("project/bin/python3");
+  directory_.directory("project/lib");
+  const auto started = [&](const std::string& script, const std::string& line) {
+    tool(script, line + "\n");
+    return find_program({directory_.path(script)}, caller());
+  };
+  Caller there = caller();
+  there.directory = directory_.path("project");
+  for (const std::string& line : {std::string("#!project/bin/python3"), "#!" + python,
+                                  "#!" + directory_.path("elsewhere/../project/bin/python3")}) {
+    const auto found = started("elsewhere/server", line);
+    ASSERT_FALSE(found) << line;
+    EXPECT_EQ(found.error().exit_code, 126);
+    EXPECT_TRUE(found.error().message.contains("neither the system's nor beside it")) << line;
+    EXPECT_TRUE(found.error().help.contains("name it yourself")) << line;
+  }
+  tool("project/bin/relative", "#!bin/python3\n");
+  EXPECT_FALSE(find_program({"bin/relative"}, there)) << "it depends on where the caller stands";
+  // As those of a virtual environment are.
+  EXPECT_TRUE(started("project/bin/server", "#!" + python));
+  directory_.directory("more");
+  directory_.link("more/link", directory_.path("project/bin/server"));
+  EXPECT_TRUE(find_program({"link"}, caller()));
+  EXPECT_TRUE(started("elsewhere/server", "#!/bin/sh"));
+  // A chain is as good as its last part.
+  tool("project/bin/wrapper", "#!" + directory_.path("elsewhere/server") + "\n");
+  EXPECT_FALSE(find_program({directory_.path("project/bin/wrapper")}, caller()));
 }
 
 // ---- what a program needs around it

@@ -134,6 +134,36 @@ class Npm(InstallCase):
         self.assertIn("npm:tiny-mcp@^1 is not installed", said)
         self.assertIn("capgate install 'npm:tiny-mcp@^1'", said)
 
+    def test_a_package_chooses_no_interpreter(self):
+        """Its `#!` line could otherwise name a program of the caller's directory, and open that."""
+        secret = self.file("private.txt", "private")
+        self.file("lib/x", "")
+        os.mkdir(os.path.join(self.work, "bin"))
+        self.own(os.path.join(self.work, "bin"), 0o700)
+        os.symlink(os.path.realpath(launch.PYTHON), os.path.join(self.work, "bin/python3"))
+        code = f"print(open({secret!r}).read())\n"
+        for number, line in enumerate(("#!bin/python3", f"#!{self.work}/bin/python3", "#!/usr/bin/env python3")):
+            with self.subTest(line=line):
+                name = f"evil-{number}"
+                self.tiny(name, files={"index.js": f"{line}\n{code}"})
+                self.install(f"npm:{name}")
+                done = self.run_server([], ["npx", "-y", name], cwd=self.work)
+                self.assertNotIn(b"private", done.stdout)
+                self.assertEqual(done.returncode, 125, done.stderr)
+                self.assertIn(b"asks to be run by", done.stderr)
+
+    def test_without_its_interpreter_it_does_not_start(self):
+        self.tiny()
+        self.install("npm:tiny-mcp")
+        path = os.path.join(self.store, "capgate.lock")
+        with open(path, encoding="utf-8") as file:
+            lock = json.load(file)
+        lock["packages"][0]["runtime"] = "/nowhere/node"
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(lock, file)
+        said = self.refusal([], ["npx", "-y", "tiny-mcp"])
+        self.assertIn("was installed for /nowhere/node, which is gone", said)
+
     def test_the_tree_is_all_that_is_seen_of_the_store_and_cannot_be_changed(self):
         code = """#!/usr/bin/env node
 const fs = require("fs");
