@@ -87,7 +87,8 @@ Async<bool> Conversation::renew_for_all() {
 Async<bool> Conversation::wait_for_turn() {
   Time next;
   while (!is_left_ && !parts_.requests.take(parts_.loop.now(), next)) {
-    parts_.journal.tell_limit("requests", "too many requests a second; see --net-limit requests=");
+    parts_.journal.tell_limit("request-rate",
+                              "too many requests a second; see --net-limit requests=");
     if (co_await parts_.loop.sleep_until(next) == egress::Woken::cancelled) co_return false;
   }
   co_return !is_left_;
@@ -132,7 +133,9 @@ Async<std::expected<Admission, Refused>> Conversation::admit(Request& request) {
     co_return std::unexpected(Refused{});
   }
   if (!parts_.journal.is_written()) {
-    Refused refused = refuse(as_sent, "audit", "the audit log cannot be written");
+    const std::string unwritable =
+        format("the audit log cannot be written: {}", parts_.journal.problem());
+    Refused refused = refuse(as_sent, "audit", unwritable);
     refused.status = 503;
     co_return std::unexpected(std::move(refused));
   }

@@ -200,6 +200,10 @@ class Vault:
     async def answer_big(self, _, __, writer):
         send(writer, HUGE)
 
+    async def answer_window(self, _, __, writer):
+        """As much as one stream of HTTP/2 may hold."""
+        send(writer, HUGE[:1 << 18])
+
     async def answer_redirect(self, request, _, writer):
         send(writer, b"", status=302, fields=[f"Location: {request.parameters['to']}"])
 
