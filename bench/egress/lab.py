@@ -79,7 +79,7 @@ def policy(*ports):
     return {"server": "bench", "sandbox": "00000001", "policyHash": "sha256:" + "0" * 64,
             "rules": rules, "seals": [], "roots": {"file": "", "directory": ""}, "publicOnly": False,
             "lacking": [], "proxyCredential": "",
-            "limits": {"connections": 20000, "perSecond": 1000000, "bytes": 0, "idleSeconds": 900,
+            "limits": {"connections": 20000, "perSecond": 1000000, "requestsPerSecond": 1000000, "bytes": 0, "idleSeconds": 900,
                        "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
 
 

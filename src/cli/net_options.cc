@@ -12,8 +12,8 @@
 namespace capgate::cli {
 namespace {
 
-constexpr std::array<std::string_view, 6> limit_names = {"connections", "rate",  "bytes",
-                                                         "idle",        "hello", "dial"};
+constexpr std::array<std::string_view, 7> limit_names = {
+    "connections", "rate", "requests", "bytes", "idle", "hello", "dial"};
 
 // A count, with K, M or G for powers of 1024.
 std::optional<std::uint64_t> parse_count(std::string_view text) {
@@ -33,6 +33,7 @@ std::optional<std::uint64_t> parse_count(std::string_view text) {
 std::uint32_t* member(egress::EgressLimits& limits, std::string_view name) {
   if (name == "connections") return &limits.connections;
   if (name == "rate") return &limits.per_second;
+  if (name == "requests") return &limits.requests_per_second;
   if (name == "idle") return &limits.idle_seconds;
   if (name == "hello") return &limits.hello_seconds;
   if (name == "dial") return &limits.dial_seconds;
@@ -41,10 +42,11 @@ std::uint32_t* member(egress::EgressLimits& limits, std::string_view name) {
 
 int unknown_limit(std::string_view name, Output& output) {
   const auto best = closest(name, limit_names);
-  return usage_error(format("--net-limit knows no {}", quoted(name)),
-                     best ? format("did you mean {}?", *best)
-                          : std::string("known are: connections, rate, bytes, idle, hello, dial"),
-                     output);
+  return usage_error(
+      format("--net-limit knows no {}", quoted(name)),
+      best ? format("did you mean {}?", *best)
+           : std::string("known are: connections, rate, requests, bytes, idle, hello, dial"),
+      output);
 }
 
 std::expected<void, int> read_limit(std::string_view text, egress::EgressLimits& limits,

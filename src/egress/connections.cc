@@ -190,7 +190,9 @@ Async<Dialled> Connections::open(Attempt& attempt) {
 bool Connections::is_recorded(Attempt& attempt) {
   attempt.record.rule = attempt.verdict.rule;
   if (journal_.allow(attempt.record, attempt.flow, attempt.verdict)) return true;
-  journal_.tell_limit("audit", "the audit log cannot be written, so nothing is connected");
+  journal_.tell_limit(
+      "audit",
+      format("the audit log cannot be written ({}), so nothing is connected", journal_.problem()));
   return false;
 }
 

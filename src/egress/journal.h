@@ -53,6 +53,8 @@ class Journal {
   [[nodiscard]] bool request(const FlowRecord& record, const RequestNote& note);
   // False: the last line could not be written. The next one is tried all the same.
   [[nodiscard]] bool is_written() const { return log_.is_written(); }
+  // Why not: "No space left on device".
+  [[nodiscard]] const std::string& problem() const { return log_.problem(); }
   [[nodiscard]] bool allow_inbound(const FlowRecord& record);
   void close(const FlowRecord& record, std::uint64_t sent, std::uint64_t received,
              std::string_view reason);

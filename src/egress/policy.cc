@@ -106,10 +106,13 @@ struct LimitField {
   std::string_view key;
   std::uint32_t EgressLimits::* member;
 };
-constexpr LimitField limit_fields[] = {
-    {"connections", &EgressLimits::connections},    {"perSecond", &EgressLimits::per_second},
-    {"idleSeconds", &EgressLimits::idle_seconds},   {"headBytes", &EgressLimits::head_bytes},
-    {"helloSeconds", &EgressLimits::hello_seconds}, {"dialSeconds", &EgressLimits::dial_seconds}};
+constexpr LimitField limit_fields[] = {{"connections", &EgressLimits::connections},
+                                       {"perSecond", &EgressLimits::per_second},
+                                       {"requestsPerSecond", &EgressLimits::requests_per_second},
+                                       {"idleSeconds", &EgressLimits::idle_seconds},
+                                       {"headBytes", &EgressLimits::head_bytes},
+                                       {"helloSeconds", &EgressLimits::hello_seconds},
+                                       {"dialSeconds", &EgressLimits::dial_seconds}};
 
 Result<EgressLimits> read_limits(Value value) {
   std::vector<std::string_view> keys{"bytes"};

@@ -7,7 +7,8 @@
 //    "roots": {"file": "", "directory": ""},
 //    "publicOnly": false,
 //    "lacking": ["net:connect:uploads.github.com:443"], "proxyCredential": "",
-//    "limits": {"connections": 512, "perSecond": 100, "bytes": 0, "idleSeconds": 900,
+//    "limits": {"connections": 512, "perSecond": 100, "requestsPerSecond": 1000, "bytes": 0,
+//    "idleSeconds": 900,
 //               "headBytes": 65536, "helloSeconds": 15, "dialSeconds": 20}}
 //
 // Written by the supervisor, read once, strictly: an unknown key, a capability that does not parse
@@ -26,9 +27,10 @@ namespace capgate::egress {
 
 // 0 means no limit, where that is said.
 struct EgressLimits {
-  std::uint32_t connections = 512;  // live at once
-  std::uint32_t per_second = 100;   // new ones; the first second may have twice as many
-  std::uint64_t bytes = 0;          // both directions, all connections together; 0: any number
+  std::uint32_t connections = 512;           // live at once
+  std::uint32_t per_second = 100;            // new ones; the first second may have twice as many
+  std::uint32_t requests_per_second = 1000;  // allowed ones, on terminated connections
+  std::uint64_t bytes = 0;  // both directions, all connections together; 0: any number
   std::uint32_t idle_seconds = 900;
   std::uint32_t head_bytes = 65536;  // of a TLS hello or an HTTP head
   std::uint32_t hello_seconds = 15;  // until it has arrived

@@ -19,7 +19,7 @@ constexpr std::string_view example =
     R"("seals":[{"capability":"env:inject:TOKEN?to=api.github.com:443","placeholder":"ghp_x",)"
     R"("at":"github.json:13:7"}],"roots":{"file":"","directory":""},"publicOnly":false,"lacking":["net:connect:b.test:80"],)"
     R"("proxyCredential":"00ff",)"
-    R"("limits":{"connections":512,"perSecond":100,"idleSeconds":900,"headBytes":65536,)"
+    R"("limits":{"connections":512,"perSecond":100,"requestsPerSecond":1000,"idleSeconds":900,"headBytes":65536,)"
     R"("helloSeconds":15,"dialSeconds":20,"bytes":0}})";
 
 std::string with(std::string_view from, std::string_view to) {

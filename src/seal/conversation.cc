@@ -82,6 +82,18 @@ Async<bool> Conversation::renew_for_all() {
   co_return !is_left_;
 }
 
+// Each allowed request is a line of the audit log and work for the origin: a server in a loop must
+// not fill the disk. False: the connection has ended meanwhile.
+Async<bool> Conversation::wait_for_turn() {
+  Time next;
+  while (!is_left_ && !parts_.requests.take(parts_.loop.now(), next)) {
+    parts_.journal.tell_limit("request-rate",
+                              "too many requests a second; see --net-limit requests=");
+    if (co_await parts_.loop.sleep_until(next) == egress::Woken::cancelled) co_return false;
+  }
+  co_return !is_left_;
+}
+
 egress::Flow Conversation::flow_of(const Request& request) const {
   egress::Flow flow = flow_;
   flow.method = request.method;
@@ -117,9 +129,13 @@ Async<std::expected<Admission, Refused>> Conversation::admit(Request& request) {
     if (!better.empty()) body += format("to allow it: {}\n", better);
     co_return std::unexpected(Refused{.text = std::move(body)});
   }
-  if (!co_await renew_for_all()) co_return std::unexpected(Refused{});
+  if (!co_await wait_for_turn() || !co_await renew_for_all()) {
+    co_return std::unexpected(Refused{});
+  }
   if (!parts_.journal.is_written()) {
-    Refused refused = refuse(as_sent, "audit", "the audit log cannot be written");
+    const std::string unwritable =
+        format("the audit log cannot be written: {}", parts_.journal.problem());
+    Refused refused = refuse(as_sent, "audit", unwritable);
     refused.status = 503;
     co_return std::unexpected(std::move(refused));
   }

@@ -7,6 +7,7 @@
 
 #include "egress/journal.h"
 #include "egress/policy.h"
+#include "egress/rate.h"
 #include "egress/terminator.h"
 #include "seal/keyrings.h"
 #include "seal/origin_pool.h"
@@ -26,6 +27,7 @@ class Conversation final : public Requests {
     egress::Journal& journal;
     Values& values;
     Keyrings& keyrings;
+    egress::Rate& requests;  // of all connections
   };
   Conversation(Parts parts, egress::Tunnel& tunnel, egress::Flow flow);
 
@@ -58,6 +60,7 @@ class Conversation final : public Requests {
 
  private:
   [[nodiscard]] Async<bool> renew_for_all();
+  [[nodiscard]] Async<bool> wait_for_turn();
   Refused refuse(const Request& as_sent, const Misuse& misuse, const egress::Rule* rule);
   [[nodiscard]] egress::Flow flow_of(const Request& request) const;
 

@@ -19,8 +19,10 @@ Http2Relay::Http2Relay(Sides sides)
       origin_(sides.origin, egress::LaneName::to_client),
       resets_counted_(sides.loop.now()) {
   const std::size_t most = sides.most_head_bytes;
-  client_.session = Http2Session::make({Http2Session::Role::server, most}, client_events_);
-  origin_.session = Http2Session::make({Http2Session::Role::client, most}, origin_events_);
+  client_.session =
+      Http2Session::make({Http2Session::Role::server, most, sides.buffers}, client_events_);
+  origin_.session =
+      Http2Session::make({Http2Session::Role::client, most, sides.buffers}, origin_events_);
 }
 
 Async<RelayEnd> Http2Relay::run() {

@@ -95,6 +95,40 @@ TEST_F(Http2Flow, StreamsThatAreNotReadDoNotStopOthers) {
   EXPECT_EQ(lab.at_client(ids).body, pattern(1000));
 }
 
+// All streams of all connections together; and what waits goes on when something is read.
+TEST_F(Http2Flow, ABudgetBoundsWhatIsHeldBack) {
+  constexpr std::size_t most = 2 << 20;
+  lab.buffers = BufferBudget(most);
+  const nghttp2_settings_entry small{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 1000};
+  lab.set_peers({.reads_bodies = false, .entries = {small}}, {});
+  start();
+  std::vector<Ids> all;
+  std::size_t held = 0;
+  for (int i = 0; i < 40; ++i) {
+    all.push_back(get("/stalled"));
+    respond(all.back(), plain_ok, {.body = pattern(stream_window)});
+    held += stream_window - lab.origin->unsaid(all.back().origin);
+    EXPECT_LE(lab.buffers.used(), most);
+  }
+  // Without the budget, it would be all of the 10 MiB.
+  EXPECT_LE(held, most + connection_window);
+  EXPECT_GT(held, most / 2);
+  const auto is_done = [&] {
+    return std::ranges::all_of(all, [&](const Ids& ids) { return lab.at_client(ids).has_ended; });
+  };
+  std::vector<std::size_t> read(all.size());
+  for (int rounds = 0; !is_done() && rounds < 10'000; ++rounds) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t came = lab.at_client(all[i]).body.size();
+      if (!lab.at_client(all[i]).has_ended) lab.client->read(all[i].client, came - read[i]);
+      read[i] = came;
+    }
+    lab.pump();
+  }
+  EXPECT_TRUE(is_done());
+  for (const Ids& ids : all) EXPECT_TRUE(lab.at_client(ids).body == pattern(stream_window));
+}
+
 // What a stream held when it was reset is given back, or the connection would stop some day.
 TEST_F(Http2Flow, ResetStreamsGiveTheirWindowBack) {
   const nghttp2_settings_entry tiny{NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 100};

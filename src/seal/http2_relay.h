@@ -45,6 +45,7 @@ struct Exchange {
   std::size_t response_bytes = 0;
   int informed = 0;  // 1xx responses so far
 
+  BufferBudget::Room heads;
   Body up;
   Body down;
   std::optional<BodySwap> swap;

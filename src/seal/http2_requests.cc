@@ -62,6 +62,7 @@ void Http2Relay::ClientEvents::on_head_begin(std::int32_t stream) {
   if (!exchange) {
     exchange = std::make_unique<Exchange>();
     exchange->client_stream = stream;
+    exchange->heads = BufferBudget::Room(relay_.sides_.buffers);
     exchange->up.from = relay_.client_.session.get();
     exchange->up.from_stream = stream;
   }
@@ -73,6 +74,7 @@ bool Http2Relay::ClientEvents::on_field(std::int32_t stream, Field field) {
   if (exchange == nullptr) return true;
   const std::size_t most = relay_.sides_.most_head_bytes;
   exchange->request_bytes += counted_size(field);
+  if (!exchange->heads.grow(counted_size(field), BufferBudget::Use::heads)) return false;
   if (exchange->request_bytes > most) return exchange->request_bytes <= much_too_large * most;
   if (exchange->is_head_whole) {
     exchange->up.trailers.push_back(std::move(field));

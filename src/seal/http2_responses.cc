@@ -47,6 +47,7 @@ bool Http2Relay::OriginEvents::on_field(std::int32_t stream, Field field) {
   if (exchange == nullptr) return true;
   const std::size_t most = relay_.sides_.most_head_bytes;
   exchange->response_bytes += counted_size(field);
+  if (!exchange->heads.grow(counted_size(field), BufferBudget::Use::heads)) return false;
   if (exchange->response_bytes > most) return exchange->response_bytes <= much_too_large * most;
   if (field.name == ":status") {
     exchange->is_status_read = true;

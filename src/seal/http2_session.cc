@@ -42,12 +42,24 @@ void add_fields(std::vector<nghttp2_nv>& out, const std::vector<Field>& fields,
 
 }  // namespace
 
+void Body::came(std::size_t count) {
+  owed_ += count;
+  if (from == nullptr) return;
+  if (early_.size() == 0) early_ = BufferBudget::Room(from->buffers_);
+  if (early_.grow(count, BufferBudget::Use::bodies)) {
+    (void)nghttp2_session_consume_connection(from->raw_, count);
+  }
+}
+
 void Body::give_back(std::size_t count) {
   if (count == 0) return;
   owed_ -= count;
   if (from == nullptr) return;
   // A stream that is closed takes nothing, but the connection does.
-  (void)nghttp2_session_consume(from->raw_, from_stream, count);
+  (void)nghttp2_session_consume_stream(from->raw_, from_stream, count);
+  const std::size_t early = std::min(count, early_.size());
+  early_.shrink(early);
+  (void)nghttp2_session_consume_connection(from->raw_, count - early);
 }
 
 void Body::resume() {
@@ -233,6 +245,8 @@ void Http2Session::set_callbacks(nghttp2_session_callbacks* callbacks) {
 
 std::unique_ptr<Http2Session> Http2Session::make(Kind kind, Http2Events& events) {
   std::unique_ptr<Http2Session> session(new Http2Session(events));
+  session->buffers_ = kind.buffers;
+  session->window_ = BufferBudget::Room(kind.buffers);
   if (!session->begin(kind)) return nullptr;
   return session;
 }
@@ -275,9 +289,11 @@ bool Http2Session::submit_settings(Kind kind) {
   if (nghttp2_submit_settings(raw_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) != 0) {
     return false;
   }
-  // Room for every stream: one whose reader has stopped must not stop the others.
-  constexpr auto whole = static_cast<std::int32_t>(most_streams) * stream_window;
-  return nghttp2_session_set_local_window_size(raw_, NGHTTP2_FLAG_NONE, 0, whole) == 0;
+  if (!window_.grow(connection_window - NGHTTP2_INITIAL_CONNECTION_WINDOW_SIZE,
+                    BufferBudget::Use::bodies)) {
+    return true;
+  }
+  return nghttp2_session_set_local_window_size(raw_, NGHTTP2_FLAG_NONE, 0, connection_window) == 0;
 }
 
 bool Http2Session::receive(std::string_view bytes) {

@@ -5,9 +5,11 @@
 //   if (!session->receive(bytes)) ...     // calls events
 //   if (!session->gather(out)) ...        // what is to be written now
 //
-// Windows open again only when somebody says so (Body::taken): whoever reads slowly slows down
-// whoever sends. nghttp2 itself refuses what a message must not be: fields of one hop, a length
-// that is not kept, upper case, floods of acknowledgements and continuations.
+// The window of a stream opens again only when somebody says so (Body::took): whoever reads slowly
+// slows down whoever sends. That of the connection opens at once while there is room in the budget,
+// so that a stream whose reader has stopped does not stop the others. nghttp2 itself refuses what a
+// message must not be: fields of one hop, a length that is not kept, upper case, floods of
+// acknowledgements and continuations.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -20,12 +22,15 @@
 #include <string_view>
 #include <vector>
 
+#include "seal/buffer_budget.h"
 #include "seal/message.h"
 
 namespace capgate::seal {
 
 inline constexpr std::int32_t stream_window = 256 << 10;
 inline constexpr std::uint32_t most_streams = 100;
+// Of a connection, if the budget has room for it; else the 64 KiB that HTTP/2 begins with.
+inline constexpr std::int32_t connection_window = 256 << 10;
 
 class Http2Session;
 
@@ -40,7 +45,7 @@ class Body {
   std::vector<Field> trailers;
 
   // `count` bytes came from the peer, whatever becomes of them.
-  void came(std::size_t count) { owed_ += count; }
+  void came(std::size_t count);
   void add(std::string_view bytes);
   void end();
   // Nobody wants it any more.
@@ -58,7 +63,8 @@ class Body {
 
   std::string ready_;
   std::size_t taken_ = 0;
-  std::size_t owed_ = 0;  // came, but its window has not been opened again
+  std::size_t owed_ = 0;      // came, but its stream's window has not been opened again
+  BufferBudget::Room early_;  // of that: the connection's window has
   bool has_ended_ = false;
   bool is_deferred_ = false;
 };
@@ -99,6 +105,7 @@ class Http2Session {
   struct Kind {
     Role role = Role::server;
     std::size_t most_head_bytes = 65536;
+    BufferBudget* buffers = nullptr;  // null: without a limit
   };
   // Its SETTINGS are ready to be sent. Null: no memory.
   [[nodiscard]] static std::unique_ptr<Http2Session> make(Kind kind, Http2Events& events);
@@ -141,6 +148,8 @@ class Http2Session {
   struct Callbacks;
 
   Http2Events& events_;
+  BufferBudget* buffers_ = nullptr;
+  BufferBudget::Room window_;
   nghttp2_session* raw_ = nullptr;
   std::string* out_ = nullptr;  // within gather()
 };

@@ -20,7 +20,8 @@ std::size_t Matcher::hash_before(const char* end) {
   return (bytes * 0x9E3779B1U) >> 20;
 }
 
-Matcher::Matcher(const Options& options) {
+Matcher::Matcher(const Options& options)
+    : memory_(memory_of(options), options.memory), shortest_searched_(options.shortest) {
   CAPGATE_ASSERT(options.shortest >= block);
   for (const std::string_view pattern : options.patterns) {
     if (pattern.size() < options.shortest) continue;
@@ -28,31 +29,23 @@ Matcher::Matcher(const Options& options) {
     longest_ = std::max(longest_, pattern.size());
   }
   window_ = std::min(shortest_, longest_window);
-  allocate(options);
+  divide_memory(options);
   fill(options);
 }
 
-Matcher::~Matcher() { secrets::wipe(ordinary_); }
+std::size_t Matcher::memory_of(const Options& options) {
+  // An entry by index, and one in the order of the search.
+  std::size_t size = sizeof(Tables) + 2 * options.patterns.size() * sizeof(Entry);
+  for (const std::string_view pattern : options.patterns) size += pattern.size();
+  return size;
+}
 
-void Matcher::allocate(const Options& options) {
+void Matcher::divide_memory(const Options& options) {
   const std::size_t count = options.patterns.size();
   const auto searched = static_cast<std::size_t>(std::ranges::count_if(
       options.patterns,
       [&](std::string_view pattern) { return pattern.size() >= options.shortest; }));
-  std::size_t size = sizeof(Tables) + (count + searched) * sizeof(Entry);
-  for (const std::string_view pattern : options.patterns) size += pattern.size();
-
-  char* memory = nullptr;
-  if (options.memory == Memory::locked) {
-    if (auto room = secrets::Secret::room(size)) locked_ = std::move(*room);
-    memory = locked_.bytes().data();
-  }
-  // Where nothing can be locked any more, an answer that is not searched would be worse: values
-  // pass through ordinary memory anyway on their way to the origin.
-  if (memory == nullptr) {
-    ordinary_.resize(size);
-    memory = ordinary_.data();
-  }
+  char* const memory = memory_.data();
   tables_ = std::construct_at(reinterpret_cast<Tables*>(memory));
   auto* entries = reinterpret_cast<Entry*>(memory + sizeof(Tables));
   std::uninitialized_value_construct_n(entries, count + searched);

@@ -15,19 +15,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "secrets/secret.h"
+#include "seal/kept_memory.h"
 
 namespace capgate::seal {
 
 class Matcher {
  public:
-  // Where patterns and what is derived from them lie: `locked` if they are secret. They are wiped
-  // in either case.
-  enum class Memory : unsigned char { ordinary, locked };
+  // Where patterns and what is derived from them lie: `locked` if they are secret.
+  using Memory = KeptMemory::Kind;
   struct Options {
     std::vector<std::string_view> patterns;  // copied
     Memory memory = Memory::ordinary;
@@ -45,7 +43,7 @@ class Matcher {
   Matcher& operator=(const Matcher&) = delete;
   Matcher(Matcher&&) = delete;
   Matcher& operator=(Matcher&&) = delete;
-  ~Matcher();
+  ~Matcher() = default;
 
   // The first match that begins at `from` or later; the longest of those that begin there.
   [[nodiscard]] std::optional<Match> find(std::string_view text, std::size_t from) const;
@@ -53,6 +51,10 @@ class Matcher {
   // the end of the text if there is none.
   [[nodiscard]] std::size_t tail(std::string_view text, std::size_t from) const;
   [[nodiscard]] std::string_view pattern(std::size_t index) const;
+  // Whether it is long enough to be searched.
+  [[nodiscard]] bool is_searched(std::size_t index) const {
+    return all_[index].size >= shortest_searched_;
+  }
   // Of the patterns that are searched; the largest number if there are none.
   [[nodiscard]] std::size_t shortest() const { return shortest_; }
 
@@ -72,17 +74,18 @@ class Matcher {
   };
 
   [[nodiscard]] static std::size_t hash_before(const char* end);
-  void allocate(const Options& options);
+  [[nodiscard]] static std::size_t memory_of(const Options& options);
+  void divide_memory(const Options& options);
   void fill(const Options& options);
   [[nodiscard]] std::string_view text_of(const Entry& entry) const;
   [[nodiscard]] const Entry* longest_at(std::string_view rest, std::size_t hash) const;
 
-  secrets::Secret locked_;
-  std::string ordinary_;
-  Tables* tables_ = nullptr;   // these three lie in the memory above
+  KeptMemory memory_;
+  Tables* tables_ = nullptr;   // these four lie in the memory above
   std::span<Entry> searched_;  // sorted by hash
   std::span<Entry> all_;       // by index
-  char* texts_ = nullptr;      //
+  char* texts_ = nullptr;
+  std::size_t shortest_searched_;
   std::size_t window_ = 0;
   std::size_t shortest_ = SIZE_MAX;
   std::size_t longest_ = 0;

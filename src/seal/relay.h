@@ -15,6 +15,7 @@
 #include "egress/loop.h"
 #include "egress/policy.h"
 #include "egress/tunnel.h"
+#include "seal/buffer_budget.h"
 #include "seal/message.h"
 #include "seal/stream.h"
 #include "seal/swap.h"
@@ -70,6 +71,7 @@ struct Sides {
   Requests& requests;
   std::size_t most_head_bytes = 65536;
   std::uint32_t head_seconds = 15;  // until a head that has begun is whole
+  BufferBudget* buffers = nullptr;  // what HTTP/2 may hold back; null: without a limit
   // HTTP/1.1: a connection to the origin that another client could use is not ended with this one.
   bool keeps_origin = false;
 };

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "seal/escaped_matcher.h"
 #include "seal/matcher.h"
 #include "seal/swap.h"
 
@@ -18,6 +19,7 @@ struct ScrubTable {
   std::vector<const Key*> owners;    // by pattern
   std::vector<std::size_t> as_such;  // patterns that are values, in the order of the keys
   std::unique_ptr<const Matcher> matcher;
+  std::unique_ptr<const EscapedMatcher> escaped;  // the same patterns
 };
 
 struct Ring {

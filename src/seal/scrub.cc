@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/text.h"
@@ -12,25 +13,37 @@ namespace {
 // Less would occur by accident.
 constexpr std::size_t shortest_scrubbed = 8;
 
-using Spellings = std::vector<Wiped>;
+// A wrapped line may begin this early in base64 without being held back; the rest of it is searched
+// by itself.
+constexpr std::size_t before_wrapping = 2;
 
-// The value itself first, whatever its length; each spelling once.
+struct Spelling {
+  Wiped text;
+  Wrapping wrapping = Wrapping::none;
+};
+using Spellings = std::vector<Spelling>;
+
+// The value itself first, whatever its length; each spelling once. Escapes are the matter of
+// EscapedMatcher.
 Spellings spellings_of(std::string_view value) {
   Spellings out;
-  const auto add = [&](std::string text) {
+  const auto add = [&](std::string text, Wrapping wrapping) {
     Wiped spelling(std::move(text));
     const bool is_known = std::ranges::any_of(
-        out, [&](const Wiped& known) { return known.view() == spelling.view(); });
-    if (!is_known) out.push_back(std::move(spelling));
+        out, [&](const Spelling& known) { return known.text.view() == spelling.view(); });
+    if (!is_known) out.push_back({.text = std::move(spelling), .wrapping = wrapping});
   };
-  add(std::string(value));
-  add(percent_encoded(value, HexCase::upper));
-  add(percent_encoded(value, HexCase::lower));
-  add(json_escaped(value, Slash::plain));
-  add(json_escaped(value, Slash::escaped));
+  add(std::string(value), Wrapping::none);
+  add(hex_encoded(value, HexCase::lower), Wrapping::none);
+  add(hex_encoded(value, HexCase::upper), Wrapping::none);
   for (const std::size_t before : {0U, 1U, 2U}) {
-    add(base64_inside(value, before, Alphabet::standard));
-    add(base64_inside(value, before, Alphabet::url_safe));
+    for (const Alphabet alphabet : {Alphabet::standard, Alphabet::url_safe}) {
+      const Wiped encoded(base64_inside(value, before, alphabet));
+      add(std::string(encoded.view()), Wrapping::lines);
+      if (encoded.view().size() > before_wrapping) {
+        add(std::string(encoded.view().substr(before_wrapping)), Wrapping::lines);
+      }
+    }
   }
   return out;
 }
@@ -61,18 +74,21 @@ bool is_current(const ScrubTable& table, const Ring& ring) {
 std::shared_ptr<const ScrubTable> make_scrub_table(const Ring& ring) {
   auto table = std::make_shared<ScrubTable>();
   std::vector<Spellings> spellings;
+  std::vector<Wrapping> wrappings;
   Matcher::Options options{
       .patterns = {}, .memory = Matcher::Memory::locked, .shortest = shortest_scrubbed};
   for_each_scrubbed(ring, [&](const Key& key, std::string_view value) {
     table->as_such.push_back(options.patterns.size());
-    for (const Wiped& spelling : spellings.emplace_back(spellings_of(value))) {
-      options.patterns.push_back(spelling.view());
+    for (const Spelling& spelling : spellings.emplace_back(spellings_of(value))) {
+      options.patterns.push_back(spelling.text.view());
+      wrappings.push_back(spelling.wrapping);
       table->owners.push_back(&key);
     }
   });
   // Without a value there is nothing to be kept secret, and locked memory is scarce.
   if (options.patterns.empty()) options.memory = Matcher::Memory::ordinary;
   table->matcher = std::make_unique<const Matcher>(options);
+  table->escaped = std::make_unique<const EscapedMatcher>(*table->matcher, std::move(wrappings));
   return table;
 }
 
@@ -83,16 +99,45 @@ void overwrite(std::string& text, const Matcher::Match& match, const ScrubTable&
   }
 }
 
-std::size_t scrub_text(std::string& text, const ScrubTable& table) {
-  auto found = table.matcher->find(text, 0);
-  if (!found) return 0;
-  const Wiped original{std::string(text)};
-  std::size_t count = 0;
-  for (; found; found = table.matcher->find(original.view(), found->at + 1)) {
-    overwrite(text, *found, table);
-    ++count;
+struct Search {
+  std::vector<Matcher::Match> matches;  // by their beginning
+  std::size_t end = 0;                  // what begins behind it is not decided yet
+  std::size_t covered = 0;              // the end of what matches cover
+};
+
+// The longest match of each beginning, but none inside of what earlier ones cover; so the result
+// does not depend on how the text was cut.
+void settle_matches(Search& search) {
+  std::ranges::sort(search.matches, [](const Matcher::Match& a, const Matcher::Match& b) {
+    return std::tie(a.at, b.size, a.pattern) < std::tie(b.at, a.size, b.pattern);
+  });
+  std::erase_if(search.matches, [&](const Matcher::Match& match) {
+    const std::size_t end = match.at + match.size;
+    // What begins behind the end may turn out to be longer: it is found again then.
+    if (match.at >= search.end || end <= search.covered) return true;
+    search.covered = end;
+    return false;
+  });
+}
+
+// `covered`: so many bytes at the beginning are overwritten by matches that began before.
+Search search(std::string_view text, std::size_t covered, const ScrubTable& table, Ending ending) {
+  Search out{.matches = {}, .end = 0, .covered = covered};
+  const Matcher& values = *table.matcher;
+  out.end = table.escaped->find(text, ending, out.matches);
+  if (ending == Ending::open) out.end = std::min(out.end, values.tail(text, 0));
+  for (auto match = values.find(text, 0); match && match->at < out.end;
+       match = values.find(text, match->at + 1)) {
+    out.matches.push_back(*match);
   }
-  return count;
+  settle_matches(out);
+  return out;
+}
+
+std::size_t scrub_text(std::string& text, const ScrubTable& table) {
+  const Search found = search(text, 0, table, Ending::last);
+  for (const Matcher::Match& match : found.matches) overwrite(text, match, table);
+  return found.matches.size();
 }
 
 std::size_t scrub_fields(std::vector<Field>& fields, const ScrubTable& table) {
@@ -120,50 +165,45 @@ struct Scrub::State {
   std::shared_ptr<const Ring> ring;  // owns the placeholders
   std::shared_ptr<const ScrubTable> table;
   std::size_t found = 0;
-  std::string held;          // the beginning of what may be a value, as it came
-  std::string held_changed;  // the same as it will leave, if an earlier match reaches into it
-  std::string joined;        // `held` and what came after it
-  std::string changed;
+  Wiped held{{}};           // the beginning of what may be a value, as it came
+  Wiped held_changed{{}};   // the same as it will leave, if an earlier match reaches into it
+  std::size_t covered = 0;  // bytes at the beginning of `held` that such a match covers
+  Wiped joined{{}};         // `held` and what came after it
+  Wiped changed{{}};
 
   explicit State(std::shared_ptr<const Ring> shared)
       : ring(std::move(shared)), table(scrub_table(*ring)) {}
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  State(State&&) = delete;
-  State& operator=(State&&) = delete;
-  ~State() {
-    secrets::wipe(held);
-    secrets::wipe(joined);
-  }
 
-  std::string_view pass(std::string_view bytes, bool is_last);
+  std::string_view pass(std::string_view bytes, Ending ending);
 };
 
-std::string_view Scrub::State::pass(std::string_view bytes, bool is_last) {
+std::string_view Scrub::State::pass(std::string_view bytes, Ending ending) {
   // A long answer may outlive a value: what it says next may hold the renewed one.
   table = scrub_table(*ring);
   std::string_view text = bytes;
-  if (!held.empty()) {
-    joined.assign(held).append(bytes);
-    text = joined;
+  if (!held.view().empty()) {
+    assign_wiping(joined.text(), held.view());
+    append_wiping(joined.text(), bytes);
+    text = joined.view();
   }
-  bool is_changed = !held_changed.empty();
-  if (is_changed) changed.assign(held_changed).append(bytes);
+  bool is_changed = !held_changed.view().empty();
+  if (is_changed) {
+    assign_wiping(changed.text(), held_changed.view());
+    append_wiping(changed.text(), bytes);
+  }
 
-  const Matcher& values = *table->matcher;
-  const std::size_t end = is_last ? text.size() : values.tail(text, 0);
-  // What begins behind `end` may turn out to be longer: it is found again then.
-  for (auto match = values.find(text, 0); match && match->at < end;
-       match = values.find(text, match->at + 1)) {
-    if (!is_changed) changed.assign(text);
+  const Search result = search(text, covered, *table, ending);
+  for (const Matcher::Match& match : result.matches) {
+    if (!is_changed) assign_wiping(changed.text(), text);
     is_changed = true;
-    overwrite(changed, *match, *table);
+    overwrite(changed.text(), match, *table);
     ++found;
   }
-  const std::string_view out = is_changed ? std::string_view(changed) : text;
-  held.assign(text.substr(end));
-  held_changed.assign(is_changed ? out.substr(end) : std::string_view());
-  return out.substr(0, end);
+  const std::string_view out = is_changed ? changed.view() : text;
+  covered = std::max(result.covered, result.end) - result.end;
+  assign_wiping(held.text(), text.substr(result.end));
+  assign_wiping(held_changed.text(), is_changed ? out.substr(result.end) : std::string_view());
+  return out.substr(0, result.end);
 }
 
 Scrub::Scrub(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -171,8 +211,8 @@ Scrub::Scrub(Scrub&&) noexcept = default;
 Scrub& Scrub::operator=(Scrub&&) noexcept = default;
 Scrub::~Scrub() = default;
 
-std::string_view Scrub::pass(std::string_view bytes) { return state_->pass(bytes, false); }
-std::string_view Scrub::rest() { return state_->pass({}, true); }
+std::string_view Scrub::pass(std::string_view bytes) { return state_->pass(bytes, Ending::open); }
+std::string_view Scrub::rest() { return state_->pass({}, Ending::last); }
 std::string Scrub::push(std::string_view bytes) { return std::string(pass(bytes)); }
 std::string Scrub::finish() { return std::string(rest()); }
 std::size_t Scrub::found() const { return state_->found; }

@@ -51,6 +51,8 @@ int base64_value(char c) {
 
 }  // namespace
 
+Wiped::~Wiped() { wipe_all(text_); }
+
 std::string percent_encoded(std::string_view text, HexCase hex) {
   std::string out;
   out.reserve(3 * text.size());
@@ -62,6 +64,13 @@ std::string percent_encoded(std::string_view text, HexCase hex) {
     out += '%';
     append_hex(out, c, hex == HexCase::upper ? upper_digits : lower_digits);
   }
+  return out;
+}
+
+std::string hex_encoded(std::string_view text, HexCase hex) {
+  std::string out;
+  out.reserve(2 * text.size());
+  for (const char c : text) append_hex(out, c, hex == HexCase::upper ? upper_digits : lower_digits);
   return out;
 }
 
@@ -158,9 +167,19 @@ void append_wiping(std::string& text, std::string_view more) {
     larger.reserve(std::max(2 * text.capacity(), text.size() + more.size()));
     larger.append(text);
     text.swap(larger);
-    secrets::wipe(larger);
+    wipe_all(larger);
   }
   text.append(more);
+}
+
+void assign_wiping(std::string& text, std::string_view with) {
+  text.clear();
+  append_wiping(text, with);
+}
+
+void wipe_all(std::string& text) {
+  text.resize(text.capacity());
+  secrets::wipe(text);
 }
 
 }  // namespace capgate::seal

@@ -2,6 +2,7 @@
 //
 //   percent_encoded("a/b c")         -> "a%2Fb%20c"
 //   json_escaped("a\"b")             -> "a\\\"b", without quotes
+//   hex_encoded("key")               -> "6b6579"
 //   base64_inside("secret", 1, ...)  -> "NlY3Jld": all base64 shows it that holds "secret" there
 //
 // What holds a value is not left behind: a result is never reallocated while it is made, and the
@@ -29,10 +30,7 @@ class Wiped {
     text_.swap(other.text_);
     return *this;
   }
-  ~Wiped() {
-    text_.resize(text_.capacity());  // what was cut off, too
-    secrets::wipe(text_);
-  }
+  ~Wiped();
   [[nodiscard]] std::string_view view() const { return text_; }
   [[nodiscard]] std::string& text() { return text_; }
 
@@ -50,6 +48,9 @@ enum class HexCase : unsigned char { upper, lower };
 enum class Slash : unsigned char { plain, escaped };
 [[nodiscard]] std::string json_escaped(std::string_view text, Slash slash = Slash::plain);
 
+// Two digits for each byte.
+[[nodiscard]] std::string hex_encoded(std::string_view text, HexCase hex = HexCase::lower);
+
 // The characters that stand in the base64 of anything that holds `text` with so many bytes (0 to 2)
 // before it in its group of three: those that no other byte has a share in.
 enum class Alphabet : unsigned char { standard, url_safe };
@@ -60,7 +61,11 @@ enum class Alphabet : unsigned char { standard, url_safe };
 
 // Puts `with` in the place of text[at, at + size). What stood there before is wiped.
 void replace_wiping(std::string& text, std::size_t at, std::size_t size, std::string_view with);
-// Appends; memory that is given up meanwhile is wiped.
+// Memory that is given up meanwhile is wiped. What was longer before is left behind the end, for
+// wipe_all() to wipe.
 void append_wiping(std::string& text, std::string_view more);
+void assign_wiping(std::string& text, std::string_view with);
+// The memory behind its end, too.
+void wipe_all(std::string& text);
 
 }  // namespace capgate::seal

@@ -17,12 +17,13 @@
 // A request without a placeholder passes unchanged. Nothing but the placeholder is changed: what
 // the origin receives equals what the client sent, otherwise; the fuzz targets check that.
 //
-// Scrubbing covers the value as such, percent-encoded, JSON-escaped and in base64 (standard and
-// URL-safe, all three alignments). It is best effort: a service that transforms the value otherwise
-// is not caught, and a spelling of less than 8 bytes is not searched, as it would occur by
-// accident; docs/secrets.md says so. What is found is overwritten by as many bytes of the
-// placeholder (repeated or cut), so no length changes; occurrences that overlap are all
-// overwritten.
+// Scrubbing covers the value as such, in hexadecimal and in base64 (standard and URL-safe, all
+// three alignments, wrapped into lines), each with any of its characters escaped as URLs, JSON,
+// HTML and string literals do, once or twice (escape.h). It is best effort: a service that
+// transforms the value otherwise is not caught, and a spelling of less than 8 bytes is not
+// searched, as it would occur by accident; docs/secrets.md says so. What is found is overwritten by
+// as many bytes of the placeholder (repeated or cut), so no length changes; occurrences that
+// overlap are all overwritten.
 #pragma once
 
 #include <cstddef>

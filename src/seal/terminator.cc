@@ -44,6 +44,7 @@ bool is_greeted(const Served& served) {
 
 SealTerminator::SealTerminator(Parts parts, Authority authority, Roots roots, Values values)
     : parts_(parts),
+      requests_(parts_.policy.limits.requests_per_second),
       tls_(std::move(authority), std::move(roots)),
       pool_(parts_.loop),
       values_(std::move(values)),
@@ -173,13 +174,15 @@ Async<RelayEnd> SealTerminator::relay(Conversation& conversation) {
                     .requests = conversation,
                     .most_head_bytes = parts_.policy.limits.head_bytes,
                     .head_seconds = parts_.policy.limits.hello_seconds,
+                    .buffers = &buffers_,
                     .keeps_origin = true};
   co_return is_http2 ? co_await relay_http2(sides) : co_await relay_http1(sides);
 }
 
 Async<Served> SealTerminator::serve(egress::Tunnel& tunnel, Arrival arrival) {
-  Conversation conversation({parts_.loop, parts_.policy, parts_.journal, values_, keyrings_},
-                            tunnel, arrival.flow);
+  Conversation conversation(
+      {parts_.loop, parts_.policy, parts_.journal, values_, keyrings_, requests_}, tunnel,
+      arrival.flow);
   live_.emplace(&tunnel, &conversation);
   if (arrival.kept) {
     // It is one that take_kept() gave away.

@@ -11,6 +11,7 @@
 
 #include "egress/journal.h"
 #include "egress/policy.h"
+#include "egress/rate.h"
 #include "egress/terminator.h"
 #include "seal/keyrings.h"
 #include "seal/origin_pool.h"
@@ -49,6 +50,8 @@ class SealTerminator final : public egress::Terminator {
   egress::Async<RelayEnd> relay(Conversation& conversation);
 
   Parts parts_;
+  BufferBudget buffers_;
+  egress::Rate requests_;
   Tls tls_;
   OriginPool pool_;
   Values values_;

@@ -125,6 +125,23 @@ TEST_F(WipeTest, ABeginningOfAValueIsNotLeftBehind) {
   EXPECT_EQ(freed.unwiped(), 0U);
 }
 
+// What was held grows together with what comes, in memory that grows, too.
+TEST_F(WipeTest, AnswersThatGrowLeaveNothing) {
+  const Keyring keys = keyring(Kind::header);
+  const FreedMemory freed(value.substr(0, 30));
+  {
+    Scrub scrub = keys.response_body();
+    std::string rest(value.substr(20));
+    for (int i = 0; i < 12; ++i) {
+      EXPECT_EQ(scrub.pass(value.substr(0, 20)), "");
+      (void)scrub.pass(rest);
+      rest += std::string(rest.size(), '.');
+    }
+    EXPECT_EQ(scrub.found(), 12U);
+  }
+  EXPECT_EQ(freed.unwiped(), 0U);
+}
+
 TEST_F(WipeTest, AMatcherLeavesNothing) {
   const FreedMemory freed(value);
   {

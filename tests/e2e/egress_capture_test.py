@@ -480,11 +480,11 @@ class WithoutIpv6(BrokerCase):
 
 class Options(BrokerCase):
     def test_limits_reach_the_broker(self):
-        words = [word for each in ("connections=7", "rate=8", "bytes=2M", "idle=9", "hello=10",
+        words = [word for each in ("connections=7", "rate=8", "requests=12", "bytes=2M", "idle=9", "hello=10",
                                    "dial=11") for word in ("--net-limit", each)]
         self.output([*words, *self.words("net:connect:a.test:443")], ["/usr/bin/true"])
         self.assertEqual(self.events("start")[0]["policy"]["limits"],
-                         {"connections": 7, "perSecond": 8, "bytes": 2 << 20, "idleSeconds": 9,
+                         {"connections": 7, "perSecond": 8, "requestsPerSecond": 12, "bytes": 2 << 20, "idleSeconds": 9,
                           "headBytes": 65536, "helloSeconds": 10, "dialSeconds": 11})
 
     def test_mistakes_are_explained(self):

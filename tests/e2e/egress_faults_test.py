@@ -102,6 +102,8 @@ class AuditFile(Asking):
         self.lab.run_as_root("/usr/bin/mount", "-t", "tmpfs", "-o", "size=16k,mode=0777", "disk",
                              disk)
         self.addCleanup(self.lab.run_as_root, "/usr/bin/umount", disk)
+        filler = os.path.join(disk, "filler")
+        self.lab.run_as_root("/bin/sh", "-c", f"head -c 4096 /dev/zero >{filler}")
         server = self.start_asker(STUB, audit=os.path.join(disk, "audit.jsonl"))
         answers = []
         # A line has some 300 bytes, and a connection at least two lines.
@@ -119,6 +121,15 @@ class AuditFile(Asking):
         allowed = [line for line in map(json.loads, text.splitlines())
                    if line["event"] == "connect" and line["verdict"] == "allowed"]
         self.assertEqual(len(allowed), opened)
+        # The reason is told, and with room again there are connections again.
+        self.lab.run_as_root("/usr/bin/rm", filler)
+        self.assertEqual(self.ask(server, "stub.example.test"), "got True")
+        server.stdin.close()
+        self.assertEqual(server.wait(launch.SECONDS), 0)
+        self.assertIn("No space left on device", server.stderr.read().decode())
+        text = self.lab.run_as_root("/usr/bin/cat", self.audit)
+        lines = list(map(json.loads, text.splitlines()))
+        self.assertEqual(lines[-1]["event"], "end")
 
     def test_lines_are_chained_and_tell_the_whole_flow(self):
         start = time.monotonic()

@@ -160,8 +160,8 @@ class BadLimits(EgressCase):
         ("bytes=99999999999999999999", "write a number: --net-limit bytes=100M"),
         ("bytes=18446744073709551615K", "write a number: --net-limit bytes=100M"),
         ("conections=3", "did you mean connections?"),
-        ("colour=3", "known are: connections, rate, bytes, idle, hello, dial"),
-        ("=3", "known are: connections, rate, bytes, idle, hello, dial"),
+        ("colour=3", "known are: connections, rate, requests, bytes, idle, hello, dial"),
+        ("=3", "known are: connections, rate, requests, bytes, idle, hello, dial"),
     )
 
     def test_wrong_values_are_refused_with_the_right_form(self):

@@ -77,6 +77,7 @@ class ScriptedRequests final : public seal::Requests {
 
 class Http2Lab {
  public:
+  seal::BufferBudget buffers;  // outlives the relay
   Http2Lab() { set_peers({}, {}); }
   Http2Lab(const Http2Lab&) = delete;
   Http2Lab& operator=(const Http2Lab&) = delete;
@@ -141,7 +142,8 @@ class Http2Lab {
                                       .client = client_side,
                                       .origin = origin_side,
                                       .requests = *requests,
-                                      .most_head_bytes = most_head_bytes});
+                                      .most_head_bytes = most_head_bytes,
+                                      .buffers = &buffers});
   }
   static bool pass(Http2Peer& peer, ScriptedStream& stream) {
     const std::string heard = stream.take();

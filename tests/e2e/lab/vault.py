@@ -22,6 +22,7 @@ import ssl
 import urllib.parse
 
 import addresses
+import token_encodings
 
 MOST_RECORDED = 1 << 16  # bytes of one body or connection
 LONGEST_HEAD = 1 << 20
@@ -147,18 +148,20 @@ class Vault:
         lower = re.sub("%..", lambda found: found[0].lower(), upper)
         send(writer, f"{upper}\n{lower}\n".encode())
 
+    async def answer_encoded(self, request, _, writer):
+        """The token as Python's libraries write it."""
+        send(writer, encoded_token(request))
+
+    async def answer_encoded_split(self, request, _, writer):
+        await send_bytewise(writer, encoded_token(request))
+
     async def answer_header(self, request, _, writer):
         """The token in a header of the answer."""
         send(writer, b"header\n", fields=[f"X-Seen: {request.get('authorization')}"])
 
     async def answer_split(self, request, _, writer):
         """The token byte by byte, each in a chunk and a write of its own."""
-        send_head(writer, 200, ["Transfer-Encoding: chunked"])
-        for byte in request.get("authorization").encode("latin-1"):
-            writer.write(b"1\r\n" + bytes([byte]) + b"\r\n")
-            await writer.drain()
-            await asyncio.sleep(0)
-        writer.write(b"0\r\n\r\n")
+        await send_bytewise(writer, request.get("authorization").encode("latin-1"))
 
     async def answer_chunked(self, _, __, writer):
         send_head(writer, 200, ["Transfer-Encoding: chunked"])
@@ -196,6 +199,10 @@ class Vault:
 
     async def answer_big(self, _, __, writer):
         send(writer, HUGE)
+
+    async def answer_window(self, _, __, writer):
+        """As much as one stream of HTTP/2 may hold."""
+        send(writer, HUGE[:1 << 18])
 
     async def answer_redirect(self, request, _, writer):
         send(writer, b"", status=302, fields=[f"Location: {request.parameters['to']}"])
@@ -283,6 +290,21 @@ def send(writer, body, *, status=200, kind="text/plain", fields=()):
     length = [] if status in (204, 304) else [f"Content-Length: {len(body)}"]
     send_head(writer, status, [f"Content-Type: {kind}", *length, *fields])
     writer.write(body)
+
+
+async def send_bytewise(writer, body):
+    """Each byte in a chunk and a write of its own."""
+    send_head(writer, 200, ["Transfer-Encoding: chunked"])
+    for byte in body:
+        writer.write(b"1\r\n" + bytes([byte]) + b"\r\n")
+        await writer.drain()
+        await asyncio.sleep(0)
+    writer.write(b"0\r\n\r\n")
+
+
+def encoded_token(request):
+    token = request.get("authorization").split(" ", 1)[-1]
+    return token_encodings.write_all(token).encode("latin-1")
 
 
 OWNER = {"login": "acme", "id": 1, "node_id": "U_1", "avatar_url": "https://api.github.com/a",
