@@ -1,4 +1,5 @@
-// Header fields by which servers replace the method or the target of the request that they stand in.
+// Header fields by which servers replace the method or the target of the request that they stand
+// in.
 //
 //   is_override_field("X-HTTP-Method-Override")  ->  true
 //   is_override_field("x_original_url")          ->  true: to many servers - and _ are the same

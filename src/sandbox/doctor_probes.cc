@@ -101,7 +101,7 @@ int loopback(Inside& /*inside*/) {
 }
 
 int private_mounts(Inside& /*inside*/) {
-  return error_of(::mount(nullptr, "/", nullptr, MS_SLAVE | MS_REC, nullptr));
+  return error_of(::mount(nullptr, "/", nullptr, MS_PRIVATE | MS_REC, nullptr));
 }
 
 // A detached mount, or -1 and errno.
