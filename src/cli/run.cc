@@ -193,14 +193,12 @@ int run(const Arguments& arguments, Output& output) {
   if (!chosen->server.empty()) artifact->plan->server = chosen->server;
   auto bindings = read_secret_options(arguments, chosen->secrets, *artifact->plan, output);
   if (!bindings) return refuse(output);
-  auto sealed = sealed_files(*bindings, *artifact->plan);
-  sandbox::Lacking lacking = find_lacking(arguments, *chosen);
   const std::string path = variable("PATH");
   sandbox::Session session{.artifact = *artifact,
                            .input = input,
                            .policy_places = places_to_keep(*chosen, *artifact->plan, *bindings,
                                                            started->words, arguments),
-                           .sealed_files = std::move(sealed),
+                           .sealed_files = sealed_files(*bindings, *artifact->plan),
                            .command = std::move(started->words),
                            .environment = environment(),
                            .secrets = *std::move(bindings),
@@ -217,7 +215,7 @@ int run(const Arguments& arguments, Output& output) {
                            .audit_directory = audit_directory(),
                            .proxy_env = net->proxy_env,
                            .net_limits = net->limits,
-                           .lacking = std::move(lacking)};
+                           .lacking = find_lacking(arguments, *chosen)};
   if (!*engine) return sandbox::run(std::move(session));
   const auto status =
       run_by_engine({.kind = **engine, .arguments = arguments, .loaded = *loaded, .source = source},

@@ -14,9 +14,8 @@ TEST(Overrides, AreKnownInAnyCaseAndWithUnderscores) {
 }
 
 TEST(Overrides, OtherFieldsAreNone) {
-  for (const std::string_view name :
-       {"", "Host", "X-Forwarded-For", "X-Original", "X-Original-URLs", "X-Request-Id",
-        "X-HTTP-Method-Overrid"}) {
+  for (const std::string_view name : {"", "Host", "X-Forwarded-For", "X-Original",
+                                      "X-Original-URLs", "X-Request-Id", "X-HTTP-Method-Overrid"}) {
     EXPECT_FALSE(is_override_field(name)) << name;
   }
 }

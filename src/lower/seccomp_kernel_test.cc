@@ -109,7 +109,7 @@ TEST(SeccompInTheKernel, PlantsNoSetuidFile) {
                      {[&] { return long{chmod(name, 04755)}; }, EPERM},
                      {[&] { return long{chmod(name, 0700)}; }, 0},
                      {[&] { return long{mkdir(name, 02755)}; }, EPERM}});
-  struct stat found {};
+  struct stat found{};
   ASSERT_EQ(stat(name, &found), 0);
   EXPECT_EQ(found.st_mode & 07777U, 0700U);
   unlink(name);

@@ -135,7 +135,7 @@ class Reader {
 
   std::optional<std::string> read_setting() {
     const std::string key = read_name();
-    const std::string setting = format("{}{}.{}", section_, has_part_ ? ".*" : "", key);
+    std::string setting = format("{}{}.{}", section_, has_part_ ? ".*" : "", key);
     skip_blanks();
     std::string value;
     if (is_at('=')) {

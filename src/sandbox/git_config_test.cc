@@ -13,13 +13,14 @@ using Found = std::optional<std::string>;
 
 TEST(GitConfig, WhatGitWritesIsKnown) {
   EXPECT_EQ(foreign_git_setting(""), std::nullopt);
-  EXPECT_EQ(foreign_git_setting("[core]\n"
-                                "\trepositoryformatversion = 0\n\tfilemode = true\n"
-                                "\tbare = false\n\tlogallrefupdates = true\n"
-                                "[remote \"origin\"]\n\turl = https://example.com/a.git\n"
-                                "\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
-                                "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"),
-            std::nullopt);
+  EXPECT_EQ(
+      foreign_git_setting("[core]\n"
+                          "\trepositoryformatversion = 0\n\tfilemode = true\n"
+                          "\tbare = false\n\tlogallrefupdates = true\n"
+                          "[remote \"origin\"]\n\turl = https://example.com/a.git\n"
+                          "\tfetch = +refs/heads/*:refs/remotes/origin/*\n"
+                          "[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n"),
+      std::nullopt);
   EXPECT_EQ(foreign_git_setting("\xef\xbb\xbf# a comment\n; another\r\n[CORE] Bare\n"),
             std::nullopt);
   EXPECT_EQ(foreign_git_setting("[user]\nname = \"a # b\" ; c\nemail = a\\\n b\n"), std::nullopt);

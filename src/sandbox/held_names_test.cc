@@ -77,8 +77,8 @@ TEST_F(Held, WhatAManifestNamesIsFree) {
 }
 
 TEST_F(Held, MoreNamesForOneGrant) {
-  const std::vector<std::pair<std::string, Treatment>> more = {
-      {"a/b/token", Treatment::hide}, {".claude/agents", Treatment::hide}};
+  const std::vector<std::pair<std::string, Treatment>> more = {{"a/b/token", Treatment::hide},
+                                                               {".claude/agents", Treatment::hide}};
   const auto role = roles.with(HeldNames::project, more);
   EXPECT_EQ(at(role, {"a", "b", "token"}).treatment, Treatment::hide);
   EXPECT_EQ(at(role, {"a", "b", ".envrc"}).treatment, Treatment::hold) << "still a project";

@@ -243,8 +243,8 @@ std::string print(const Kept& kept) {
           shell_word(kept.path));
     }
     case Kept::Kind::unwatched:
-      return format("{} and what is made in it is not looked at: there are too many directories",
-                    path);
+      return format(
+          "{}, and what is made after it, is not looked at: there are too many directories", path);
     case Kept::Kind::not_inside:
     case Kept::Kind::failed: break;
   }

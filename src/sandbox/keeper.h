@@ -52,6 +52,8 @@ class Keeper {
   Keeper(Watched& watched, const HostUser& user) : watched_(watched), user_(user) {}
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
+  Keeper(Keeper&&) = delete;
+  Keeper& operator=(Keeper&&) = delete;
   ~Keeper() { kill(); }
 
   // What a cover is made of: 0 an empty directory, 1 an empty file, both in the sandbox.

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/format.h"
@@ -61,7 +62,7 @@ std::optional<Seen> look(int fd) {
 
 std::vector<std::string> names_in(const sys::Fd& directory) {
   std::vector<std::string> out;
-  sys::Fd listed(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const sys::Fd listed(::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   alignas(dirent64) char buffer[32768];
   for (;;) {
     const ssize_t size = ::getdents64(listed.get(), buffer, sizeof(buffer));
@@ -171,6 +172,7 @@ void Keeping::run(pid_t parent) {
 // When the kernel dropped events.
 void Keeping::look_at_everything() {
   std::vector<WatchedDirectory> directories;
+  directories.reserve(watched_.directories.size());
   for (const auto& [watch, directory] : watched_.directories) directories.push_back(directory);
   for (const WatchedDirectory& directory : directories) {
     const sys::Fd fd = open(directory.path);
@@ -187,16 +189,16 @@ bool Keeping::handle_events() {
   for (ssize_t at = 0; at < size;) {
     const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
     at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
-    handle(*event, event->len > 0 ? std::string_view(event->name) : std::string_view());
+    handle(event->wd, event->mask, event->len > 0 ? std::string_view(event->name) : "");
   }
   return size > 0;
 }
 
-void Keeping::handle(const inotify_event& event, std::string_view name) {
-  if ((event.mask & IN_Q_OVERFLOW) != 0) return look_at_everything();
-  const auto found = watched_.directories.find(event.wd);
+void Keeping::handle(int watch, std::uint32_t what, std::string_view name) {
+  if ((what & IN_Q_OVERFLOW) != 0) return look_at_everything();
+  const auto found = watched_.directories.find(watch);
   if (found == watched_.directories.end()) return;
-  if ((event.mask & IN_IGNORED) != 0) {  // the directory is gone
+  if ((what & IN_IGNORED) != 0) {  // the directory is gone
     watched_.directories.erase(found);
     return;
   }
@@ -214,7 +216,7 @@ void Keeping::look_at(const WatchedDirectory& directory, const std::string& name
     restore(held->first, held->second);
     held = next;
   }
-  HeldNames::Child child = watched_.names.child(directory.role, name);
+  const HeldNames::Child child = watched_.names.child(directory.role, name);
   const bool matters =
       directory.is_hooks || child.treatment != Treatment::none || child.role != HeldNames::none;
   if (!matters || watched_.held.contains(path) || watched_.granted.contains(path)) return;
@@ -274,8 +276,9 @@ void Keeping::look_into(const std::string& path, WatchedDirectory what) {
   what.root = above->second.root;
   what.writable = above->second.writable;
   what.is_new = what.role == HeldNames::project;
-  if (watched_.directories.size() >= most_directories) {
-    if (what.is_new) return tell(Kept::Kind::unwatched, path);
+  if (what.is_new && watched_.directories.size() >= most_directories) {
+    if (!std::exchange(is_full_, true)) tell(Kept::Kind::unwatched, path);
+    return;
   }
   // By the current directory: /proc/self does not exist here, and the path could lead elsewhere.
   if (::fchdir(fd.get()) != 0) return;

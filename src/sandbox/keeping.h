@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,8 +18,6 @@
 #include "sandbox/keeper.h"
 #include "sandbox/watched.h"
 #include "sys/fd.h"
-
-struct inotify_event;
 
 namespace capgate::sandbox {
 
@@ -52,7 +51,7 @@ class Keeping {
 
   void look_at_everything();
   bool handle_events();
-  void handle(const inotify_event& event, std::string_view name);
+  void handle(int watch, std::uint32_t what, std::string_view name);
   void look_at(const WatchedDirectory& directory, const std::string& name);
   void look_into(const std::string& path, WatchedDirectory what);
   [[nodiscard]] bool is_left(const std::string& path, int fd);
@@ -71,6 +70,7 @@ class Keeping {
   Descriptors descriptors_;
   Watched& watched_;
   sys::Fd root_;
+  bool is_full_ = false;                              // no further directory is watched
   std::map<std::string, Clock::time_point> missing_;  // held entries that are gone, and since when
 };
 

@@ -173,7 +173,7 @@ struct Header {
   std::uint32_t has_network = 0;  // 1: the sockets are sent, and the server waits for `go`
   std::uint32_t inner_sockets = 0;  // 1: inner_fd is there
   std::uint32_t landlock_attribute_size = 0;
-  std::uint32_t sends_covers = 0;  // 1: somebody makes mounts after init (keeper.h)
+  std::uint32_t sends_covers = 0;   // 1: somebody makes mounts after init (keeper.h)
   std::uint32_t bound_buffers = 0;  // 1: the bounds above, which are reported
   std::uint32_t unused = 0;
   std::uint64_t landlock_handled = 0;

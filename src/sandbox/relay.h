@@ -1,13 +1,13 @@
-// Bytes on their way between a descriptor of the caller's and a pipe that the server has instead. They
-// never enter this process's memory.
+// Bytes on their way between a descriptor of the caller's and a pipe that the server has instead.
+// They never enter this process's memory.
 //
 //   auto input = Relay::of_input(relay_needed)     the server's end: input.inner(), its fd 0
 //   poll(input.wanted()) ... input.step()
 //
-// Two things make it necessary. A socket that the caller made belongs to the host's network: through
-// it, a server could ask the kernel about interfaces and abstract names there. And a pipe can be opened
-// again through /proc/self/fd: a server that holds the writing end of its own input never lets
-// it end, so that nobody would see that the client is gone.
+// Two things make it necessary. A socket that the caller made belongs to the host's network:
+// through it, a server could ask the kernel about interfaces and abstract names there. And a pipe
+// can be opened again through /proc/self/fd: a server that holds the writing end of its own input
+// never lets it end, so that nobody would see that the client is gone.
 #pragma once
 
 #include <poll.h>

@@ -1,6 +1,7 @@
 // The server's stderr, from its private pipe to ours. A shared one could be read back through
-// /proc/self/fd. It never blocks the supervisor. A flood is cut and counted, and read at a pace that
-// costs next to nothing: the server waits. On a terminal the words are made safe (terminal_text.h).
+// /proc/self/fd. It never blocks the supervisor. A flood is cut and counted, and read at a pace
+// that costs next to nothing: the server waits. On a terminal the words are made safe
+// (terminal_text.h).
 #pragma once
 
 #include <poll.h>

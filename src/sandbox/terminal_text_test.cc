@@ -39,8 +39,9 @@ TEST(TerminalText, NoLineOfCapgatesIsImitated) {
 }
 
 RC_GTEST_PROP(TerminalText, PiecesAreShownAsTheWhole, ()) {
-  const auto pieces = *rc::gen::container<std::vector<std::string>>(rc::gen::element<std::string>(
-      "cap", "gate", ":", "capgate:", "c", "\r", "\n", "\x1b", "\xf0\x9f", "\x99\x82", "\xe4", "x"));
+  const auto pieces = *rc::gen::container<std::vector<std::string>>(
+      rc::gen::element<std::string>("cap", "gate", ":", "capgate:", "c", "\r", "\n", "\x1b",
+                                    "\xf0\x9f", "\x99\x82", "\xe4", "x"));
   TerminalText filter;
   std::string out;
   std::string whole;

@@ -24,7 +24,8 @@ constexpr long stale = -116;
 constexpr long not_found = -2;
 
 int new_root = -1;
-int empty_directory = -1;  // sources of covers, in the new root; in the end below the mount of /proc
+int empty_directory =
+    -1;  // sources of covers, in the new root; in the end below the mount of /proc
 int empty_file = -1;
 constexpr const char* cover_directory = ".empty-directory";
 constexpr const char* cover_file = ".empty-file";
