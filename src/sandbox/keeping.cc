@@ -53,7 +53,7 @@ struct Seen {
 };
 
 std::optional<Seen> look(int fd) {
-  struct statx info {};
+  struct statx info{};
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MODE, &info) != 0) return std::nullopt;
   return Seen{.type = info.stx_mode & static_cast<std::uint32_t>(S_IFMT),
               .mode = info.stx_mode,
@@ -360,10 +360,10 @@ void Keeping::attach(int source, int target, std::uint64_t attributes,
 // What went away in the moment of the mount needs none: another event says what came instead.
 void Keeping::check_gone(int target, const std::string& path) const {
   const int error = errno;
-  struct stat info {};
+  struct stat info{};
   if (::fstat(target, &info) == 0 && info.st_nlink == 0) return;
   const sys::Fd now = open(path);
-  struct stat other {};
+  struct stat other{};
   if (now.get() < 0 || ::fstat(now.get(), &other) != 0 || info.st_ino != other.st_ino ||
       info.st_dev != other.st_dev) {
     return;
