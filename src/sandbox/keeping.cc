@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,7 +34,7 @@ constexpr std::uint64_t always = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 // More than a person makes while a server runs; less than a server can make to wear us out.
 constexpr std::size_t most_directories = 1024;
 constexpr int most_set_aside = 1000;  // of one name
-constexpr int last_reads = 512;       // after the end: more than the kernel keeps for us
+constexpr int last_reads = 128;       // after the end: more than the kernel keeps for us
 constexpr std::size_t largest_config = 1U << 20U;
 // A held entry that is gone and comes back within this time was replaced, as `git checkout` does.
 constexpr std::chrono::seconds replaced_within{2};
@@ -181,15 +182,18 @@ void Keeping::look_at_everything() {
   }
 }
 
-// False if there are none.
+// False if there are none. What counts is how an entry is now: once is enough for many events.
 bool Keeping::handle_events() {
-  alignas(inotify_event) char buffer[16384];
+  alignas(inotify_event) char buffer[65536];
   const ssize_t size = ::read(descriptors_.events, buffer, sizeof(buffer));
   if (size < 0) return errno == EINTR;
+  std::set<std::pair<int, std::string_view>> handled;
   for (ssize_t at = 0; at < size;) {
     const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
     at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
-    handle(event->wd, event->mask, event->len > 0 ? std::string_view(event->name) : "");
+    const std::string_view name = event->len > 0 ? event->name : "";
+    if (!name.empty() && !handled.emplace(event->wd, name).second) continue;
+    handle(event->wd, event->mask, name);
   }
   return size > 0;
 }

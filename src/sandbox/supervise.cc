@@ -246,7 +246,9 @@ class Supervisor {
     if (!watch_.grace || !end_of_input_) return;
     const auto now = Clock::now();
     if (stage_ == 0) {
-      if (has_unread_words()) return;
+      // Somebody who reads no more must not keep a server alive.
+      if (next_step_ == Clock::time_point::max()) next_step_ = now + seconds(*watch_.grace);
+      if (has_unread_words() && now < next_step_) return;
       stage_ = 1;
       next_step_ = now + seconds(*watch_.grace);
     } else if (now >= next_step_) {

@@ -135,6 +135,7 @@ class Regex {
     bool negated = false;
     std::size_t least = 1;
     bool repeats = false;
+    std::string not_first = {};  // characters that a match does not begin with
     [[nodiscard]] bool has(char c) const { return characters.contains(c) != negated; }
   };
 
@@ -155,6 +156,13 @@ class Regex {
 
   static Read<Atom> take_atom(std::string_view& text) {
     Atom out;
+    // The beginning of a name that is not hidden.
+    constexpr std::string_view visible = "([^/.][^/]*)?";
+    if (text.starts_with(visible)) {
+      text.remove_prefix(visible.size());
+      return Atom{
+          .characters = "/", .negated = true, .least = 0, .repeats = true, .not_first = "."};
+    }
     if (text.starts_with('[')) {
       if (const auto taken = take_class(out, text); !taken) return std::unexpected(taken.error());
     } else {
@@ -179,7 +187,8 @@ class Regex {
     if (atom == atoms_.size()) return text.empty() || (below_ && text.starts_with('/'));
     const Atom& now = atoms_[atom];
     std::size_t longest = 0;
-    while (longest < text.size() && now.has(text[longest])) {
+    const bool is_barred = !text.empty() && now.not_first.contains(text.front());
+    while (!is_barred && longest < text.size() && now.has(text[longest])) {
       if (++longest == 1 && !now.repeats) break;
     }
     for (std::size_t count = now.least; count <= longest; ++count) {
